@@ -1,0 +1,1 @@
+"""Model folders and training states on disk: atomic, verified, free of pickle."""
