@@ -1,0 +1,361 @@
+"""The model configuration: published ALBERT keys, plus ours under one key `litebert`.
+
+Published `config.json` files load unchanged: known legacy keys are ignored, keys that mean another
+model are refused, any other unknown key is an error with a suggestion.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Literal, Self, cast
+
+from pydantic import Field, ValidationError, model_validator
+
+from litebert.errors import CheckpointError, SettingsError
+from litebert.model.legacy import (
+    BERT_ONLY_KEYS,
+    FIXED_KEYS,
+    IGNORED_KEYS,
+    MAX_CONFIG_BYTES,
+    REQUIRED_KEYS,
+)
+from litebert.model.sharing import Plan, make_plan, transformers_groups
+from litebert.settings import Settings
+
+__all__ = ["AlbertConfig", "LitebertOptions"]
+
+FORMAT_VERSION: Final = 1
+ARCHITECTURES: Final = {
+    None: "AlbertModel",
+    "mlm": "AlbertForMaskedLM",
+    "sentence_order": "AlbertForPreTraining",
+    "pretraining": "AlbertForPreTraining",
+    "sequence": "AlbertForSequenceClassification",
+    "token": "AlbertForTokenClassification",
+    "span": "AlbertForQuestionAnswering",
+    "choice": "AlbertForMultipleChoice",
+    "embedding": "AlbertModel",
+}
+
+
+class LitebertOptions(Settings):
+    """What the published configuration has no key for."""
+
+    format_version: int = Field(default=FORMAT_VERSION, ge=1, le=FORMAT_VERSION)
+    """Version of this table; a newer one is refused."""
+    sharing: str = "groups"
+    """Registered sharing pattern (`model/sharing.py`); `groups` is the official one."""
+    num_key_value_heads: int | None = Field(default=None, ge=1)
+    """Key-value heads shared by the query heads: 1 = multi-query, None = one for each."""
+    project_embeddings: bool | None = None
+    """Whether E -> H is projected. None: only if E != H, as the official code does."""
+    head: (
+        Literal[
+            "mlm",
+            "sentence_order",
+            "pretraining",
+            "sequence",
+            "token",
+            "span",
+            "choice",
+            "embedding",
+        ]
+        | None
+    ) = None
+    """Head the folder was saved with, where `architectures` cannot say it."""
+    pooling: Literal["cls", "mean"] = "cls"
+    """What the embedding head returns: the pooled first token, or the mean over real tokens."""
+
+
+class AlbertConfig(Settings):
+    """Sizes and constants of one encoder, under their published names.
+
+    Source: official `modeling.py` (AlbertConfig) and the released `albert_config.json` files.
+    Differs from transformers: missing sizes are an error instead of silently those of xxlarge.
+    """
+
+    vocab_size: int = Field(ge=1, le=2_000_000)
+    embedding_size: int = Field(default=128, ge=1, le=16_384)
+    hidden_size: int = Field(ge=1, le=16_384)
+    num_hidden_layers: int = Field(ge=1, le=256)
+    num_hidden_groups: int = Field(default=1, ge=1, le=256)
+    inner_group_num: int = Field(default=1, ge=1, le=64)
+    num_attention_heads: int = Field(ge=1, le=1024)
+    intermediate_size: int = Field(ge=1, le=131_072)
+    hidden_act: Literal["gelu", "gelu_new", "relu"] = "gelu_new"
+    """`gelu` is the exact (erf) form, `gelu_new` the tanh form that the official code uses."""
+    hidden_dropout_prob: float = Field(default=0.0, ge=0.0, lt=1.0)
+    attention_probs_dropout_prob: float = Field(default=0.0, ge=0.0, lt=1.0)
+    classifier_dropout_prob: float = Field(default=0.1, ge=0.0, lt=1.0)
+    max_position_embeddings: int = Field(default=512, ge=1, le=1_000_000)
+    type_vocab_size: int = Field(default=2, ge=1, le=65_536)
+    layer_norm_eps: float = Field(default=1e-12, ge=0.0, le=1.0)
+    initializer_range: float = Field(default=0.02, gt=0.0, le=10.0)
+    pad_token_id: int = Field(default=0, ge=0)
+    bos_token_id: int | None = Field(default=2, ge=0)
+    eos_token_id: int | None = Field(default=3, ge=0)
+    id2label: dict[int, str] = Field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"})
+    problem_type: (
+        Literal["single_label_classification", "multi_label_classification", "regression"] | None
+    ) = None
+    litebert: LitebertOptions = LitebertOptions()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle_groups(cls, values: Any) -> Any:
+        """`none` stores one group per depth and `all` one in total, whatever the default says."""
+        if not isinstance(values, dict):
+            return values
+        table = dict(cast(dict[str, Any], values))
+        options = table.get("litebert") or {}
+        sharing = (
+            options.sharing if isinstance(options, LitebertOptions) else options.get("sharing")
+        )
+        groups, layers = table.get("num_hidden_groups"), table.get("num_hidden_layers")
+        if sharing == "none":
+            if groups not in (None, 1, layers):
+                raise ValueError(
+                    f"sharing 'none' has one group per depth, not num_hidden_groups={groups}"
+                )
+            table["num_hidden_groups"] = layers
+        elif sharing == "all":
+            if groups not in (None, 1):
+                raise ValueError(
+                    f"sharing 'all' has one group, not num_hidden_groups={groups}; use 'groups'"
+                )
+            table["num_hidden_groups"] = 1
+        return table
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is no multiple of num_attention_heads {self.num_attention_heads}"
+            )
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise ValueError(
+                f"num_attention_heads {self.num_attention_heads} is no multiple of "
+                f"num_key_value_heads {self.num_key_value_heads}"
+            )
+        if self.litebert.project_embeddings is False and self.embedding_size != self.hidden_size:
+            raise ValueError("project_embeddings = false needs embedding_size = hidden_size")
+        if self.pad_token_id >= self.vocab_size:
+            raise ValueError(
+                f"pad_token_id {self.pad_token_id} is outside the vocabulary of {self.vocab_size}"
+            )
+        if sorted(self.id2label) != list(range(len(self.id2label))) or not self.id2label:
+            raise ValueError(f"id2label must have the keys 0..C-1, got {sorted(self.id2label)[:8]}")
+        _ = self.plan  # a plan that cannot be made is an error now, not at the first use
+        return self
+
+    @property
+    def num_labels(self) -> int:
+        """Number of outputs C of a classification head."""
+        return len(self.id2label)
+
+    @property
+    def label2id(self) -> dict[str, int]:
+        """Label -> class index."""
+        return {label: index for index, label in self.id2label.items()}
+
+    @property
+    def num_key_value_heads(self) -> int:
+        """Key-value heads K; A for ordinary multi-head attention."""
+        return self.litebert.num_key_value_heads or self.num_attention_heads
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether the embedding output is projected E -> H."""
+        chosen = self.litebert.project_embeddings
+        return self.embedding_size != self.hidden_size if chosen is None else chosen
+
+    @property
+    def plan(self) -> Plan:
+        """Steps in running order, `num_hidden_layers * inner_group_num` of them."""
+        return make_plan(
+            self.litebert.sharing,
+            self.num_hidden_layers,
+            self.num_hidden_groups,
+            self.inner_group_num,
+        )
+
+    @property
+    def model_type(self) -> Literal["albert", "litebert"]:
+        """`albert` only if transformers computes the same function from the same weights."""
+        same_plan = transformers_groups(self.plan, self.num_hidden_layers) == self.num_hidden_groups
+        same_heads = self.num_key_value_heads == self.num_attention_heads
+        return "albert" if same_plan and same_heads and self.has_projection else "litebert"
+
+    def replace(self, **changes: Any) -> AlbertConfig:
+        """Return a checked copy with some values changed; `litebert=dict(...)` merges into the options.
+
+        Raises:
+            SettingsError: unknown key or wrong value.
+        """
+        table = self.model_dump()
+        options = changes.pop("litebert", {})
+        if isinstance(options, LitebertOptions):
+            options = options.model_dump()
+        table["litebert"] |= options
+        return _validate(table | changes, None)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, path: Path | None = None) -> AlbertConfig:
+        """Read a published configuration.
+
+        Raises:
+            SettingsError: another model type, missing sizes, unknown key, wrong value.
+        """
+        return _validate(_published_values(values, path), path)
+
+    @classmethod
+    def load(cls, folder: Path) -> AlbertConfig:
+        """Read `config.json` of a model folder, or the JSON file itself.
+
+        Raises:
+            CheckpointError: missing, unreadable, not JSON, or not an ALBERT configuration.
+        """
+        path = folder / "config.json" if folder.is_dir() else folder
+        return cls.from_dict_checked(read_config_json(path), path)
+
+    @classmethod
+    def from_dict_checked(cls, values: Mapping[str, Any], path: Path) -> AlbertConfig:
+        """As `from_dict`, for values read from the file `path` of a model folder.
+
+        Raises:
+            CheckpointError: whatever is wrong with them.
+        """
+        try:
+            return cls.from_dict(values)
+        except SettingsError as error:
+            raise CheckpointError(str(error), path=path) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `config.json` in the published layout."""
+        table = self.model_dump(exclude={"litebert", "id2label"})
+        options = self.litebert.model_dump(exclude_defaults=True)
+        table |= {
+            "architectures": [ARCHITECTURES[self.litebert.head]],
+            "model_type": self.model_type,
+            "id2label": {str(index): label for index, label in self.id2label.items()},
+            "label2id": self.label2id,
+            "tie_word_embeddings": True,
+        }
+        if options or self.model_type == "litebert":
+            table["litebert"] = {"format_version": FORMAT_VERSION} | options
+        return dict(sorted(table.items()))
+
+
+def read_config_json(path: Path) -> dict[str, Any]:
+    """Return the object in a `config.json`, read with a size bound.
+
+    Raises:
+        CheckpointError: missing, over 4 MB, not JSON, or not an object.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot read the model configuration: {error.strerror}; a model folder needs a config.json",
+            path=path,
+        ) from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise CheckpointError(
+            f"larger than {MAX_CONFIG_BYTES} bytes, so not a model configuration", path=path
+        )
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"not valid JSON: {error}", path=path) from error
+    if not isinstance(values, dict):
+        raise CheckpointError(
+            f"holds a JSON {type(values).__name__}, expected an object", path=path
+        )
+    return cast(dict[str, Any], values)
+
+
+def _published_values(values: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
+    """Drop legacy keys, refuse foreign ones, and bring labels into our form."""
+    model_type = values.get("model_type")
+    if model_type not in (None, "albert", "litebert"):
+        raise SettingsError(
+            f"model_type is {model_type!r}, allowed are 'albert' and 'litebert'; if the weights really "
+            "are ALBERT's, correct model_type in config.json",
+            path=path,
+        )
+    missing = [key for key in REQUIRED_KEYS if values.get(key) is None]
+    if missing:
+        raise SettingsError(
+            f"sizes missing: {', '.join(missing)}; other readers would silently take those of "
+            "albert-xxlarge, so state them",
+            path=path,
+        )
+    for key, allowed in FIXED_KEYS.items():
+        if key in values and values[key] not in allowed:
+            raise SettingsError(
+                f"{key} = {values[key]!r} is another model, allowed: {allowed}", path=path
+            )
+    bert_keys = sorted(BERT_ONLY_KEYS & set(values))
+    if bert_keys:
+        warnings.warn(
+            f"{path or 'config'}: keys of a BERT configuration ({', '.join(bert_keys)}) in one that says "
+            "albert; loading its weights will tell whether they are ALBERT's",
+            stacklevel=4,
+        )
+    if values.get("ln_type") == "preln":
+        warnings.warn(
+            f"{path or 'config'}: ln_type 'preln' (LayerNorm before each sub-layer) is another model than "
+            "ALBERT; sizes are right, but weights trained so are refused",
+            stacklevel=4,
+        )
+    known = set(AlbertConfig.model_fields) | {"label2id", "num_labels"}
+    table: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in known:
+            if value is not None or key in ("bos_token_id", "eos_token_id"):
+                table[key] = value
+        elif key not in IGNORED_KEYS and key not in FIXED_KEYS and key not in BERT_ONLY_KEYS:
+            near = get_close_matches(key, known, n=1)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else "additions live under the key 'litebert'"
+            )
+            raise SettingsError(f"unknown key {key!r}; {hint}", path=path)
+    return table | _labels(table, path)
+
+
+def _labels(table: dict[str, Any], path: Path | None) -> dict[str, Any]:
+    """One id2label out of id2label, label2id (values may be strings) and num_labels."""
+    id2label, label2id = table.get("id2label"), table.pop("label2id", None)
+    count = table.pop("num_labels", None)
+    if not isinstance(id2label, Mapping) and isinstance(label2id, Mapping):
+        id2label = {index: label for label, index in cast(Mapping[str, Any], label2id).items()}
+    if id2label is None and isinstance(count, int) and 0 < count <= 1_000_000:
+        id2label = {index: f"LABEL_{index}" for index in range(count)}
+    if id2label is None:
+        return {}
+    if not isinstance(id2label, Mapping):
+        raise SettingsError(f"id2label must be an object, got {id2label!r:.60}", path=path)
+    try:
+        pairs = sorted(
+            (int(index), str(label)) for index, label in cast(Mapping[Any, Any], id2label).items()
+        )
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"id2label has a key that is no number: {error}", path=path) from error
+    return {"id2label": dict(pairs)}
+
+
+def _validate(table: Mapping[str, Any], path: Path | None) -> AlbertConfig:
+    try:
+        return AlbertConfig.model_validate(table)
+    except ValidationError as error:
+        shown = "; ".join(
+            f"{'.'.join(str(part) for part in item['loc']) or 'config'}: "
+            f"{item['msg'].removeprefix('Value error, ')} (got {item.get('input')!r:.60})"
+            for item in error.errors()
+        )
+        raise SettingsError(shown, path=path) from error

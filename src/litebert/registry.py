@@ -1,0 +1,69 @@
+"""A name -> item table with good errors, used at every extension point.
+
+Registration is an explicit import; there is no folder scanning. Anything outside the project
+is reachable by a dotted path `package.module:Name` wherever a registered name is accepted.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar, cast
+
+from litebert.errors import SettingsError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Items of one kind by name."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._items: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that stores its item under `name`.
+
+        Raises:
+            SettingsError: the name is taken.
+        """
+
+        def add(item: T) -> T:
+            if name in self._items:
+                raise SettingsError(f"{self._kind} {name!r} is registered twice")
+            self._items[name] = item
+            return item
+
+        return add
+
+    def get(self, name: str) -> T:
+        """Return the item called `name`, or the object at the dotted path `pkg.mod:Name`.
+
+        Raises:
+            SettingsError: no such name, module or attribute.
+        """
+        if name in self._items:
+            return self._items[name]
+        if ":" in name:
+            return self._import(name)
+        near = get_close_matches(name, self._items, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._items))}"
+        raise SettingsError(f"unknown {self._kind} {name!r}; {hint}")
+
+    def _import(self, path: str) -> T:
+        module_name, _, attribute = path.partition(":")
+        try:
+            return cast(T, getattr(importlib.import_module(module_name), attribute))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise SettingsError(f"cannot import {self._kind} {path!r}: {error}") from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._items))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
