@@ -1,0 +1,74 @@
+"""Label names: their order, and the search for the one that was meant."""
+
+from __future__ import annotations
+
+import math
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from litebert.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ["find_label", "label_order"]
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def label_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct labels in the order of their ids.
+
+    Numbers stand in numeric order when every label is one ("2" before "10", "-1" before "0");
+    otherwise runs of digits inside names compare as numbers ("class2" before "class10").
+    """
+    distinct = sorted(set(labels))
+    numbers = [_number(label) for label in distinct]
+    if distinct and all(number is not None for number in numbers):
+        paired = sorted(zip(numbers, distinct, strict=True), key=lambda pair: (pair[0], pair[1]))
+        return tuple(label for _, label in paired)
+    return tuple(sorted(distinct, key=lambda label: (_natural(label), label)))
+
+
+def find_label(
+    label: str, ids: Mapping[str, int], *, path: Path | None = None, line: int | None = None
+) -> int:
+    """Return the id of a label.
+
+    Raises:
+        DataError: the label is not known; the message names the nearest one.
+    """
+    found = ids.get(label)
+    if found is not None:
+        return found
+    near = get_close_matches(label, ids, n=1)
+    known = ", ".join(repr(name) for name in list(ids)[:10]) + (", ..." if len(ids) > 10 else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {known}"
+    raise DataError(
+        f"label {label!r:.80} does not occur in the training data; {hint} "
+        "Correct the label or train with examples of it",
+        path=path,
+        line=line,
+    )
+
+
+def _number(label: str) -> float | None:
+    try:
+        value = float(label)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _natural(label: str) -> list[tuple[int, int, str]]:
+    parts = _DIGITS.split(label.casefold())
+    # int() refuses very long digit strings; those compare by length, then as text.
+    return [
+        (0, len(part.lstrip("0")), part.lstrip("0"))
+        if part.isascii() and part.isdigit()
+        else (1, 0, part)
+        for part in parts
+        if part
+    ]

@@ -1,0 +1,101 @@
+"""The names of all scores: which kind of task has them, and whether higher is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Literal
+
+from litebert.errors import SettingsError
+
+__all__ = ["DEFAULT_SCORE", "SCORES", "Kind", "Score", "canonical_score", "is_better"]
+
+Kind = Literal["binary", "multiclass", "multilabel", "regression"]
+"""What a label is: one of two words, one of many, any subset of words, or a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score: what it says, for which kinds it exists, which direction is good."""
+
+    meaning: str
+    kinds: tuple[Kind, ...]
+    higher_is_better: bool = True
+
+
+_SINGLE: Final[tuple[Kind, ...]] = ("binary", "multiclass")
+_CLASSES: Final[tuple[Kind, ...]] = ("binary", "multiclass", "multilabel")
+
+SCORES: Final[dict[str, Score]] = {
+    "accuracy": Score("share of examples answered right", _SINGLE),
+    "balanced_accuracy": Score("mean recall over classes", _SINGLE),
+    "f1": Score("F1 of the second class", ("binary",)),
+    "precision": Score("precision of the second class", ("binary",)),
+    "recall": Score("recall of the second class", ("binary",)),
+    "f1_macro": Score("mean F1 over classes", _CLASSES),
+    "f1_micro": Score("F1 over all decisions together", _CLASSES),
+    "f1_weighted": Score("F1 weighted by class size", _SINGLE),
+    "f1_samples": Score("mean F1 over examples", ("multilabel",)),
+    "precision_micro": Score("precision over all decisions together", ("multilabel",)),
+    "recall_micro": Score("recall over all decisions together", ("multilabel",)),
+    "subset_accuracy": Score("share of examples with every label right", ("multilabel",)),
+    "label_accuracy": Score("share of single yes/no decisions right", ("multilabel",)),
+    "matthews": Score("Matthews correlation", _SINGLE),
+    "pearson": Score("linear correlation", ("regression",)),
+    "spearman": Score("rank correlation", ("regression",)),
+    "pearson_spearman": Score("mean of Pearson and Spearman", ("regression",)),
+    "r2": Score("share of variance explained", ("regression",)),
+    "mse": Score("mean squared error", ("regression",), higher_is_better=False),
+    "mae": Score("mean absolute error", ("regression",), higher_is_better=False),
+    "log_loss": Score("mean negative log-probability, nats", _CLASSES, higher_is_better=False),
+    "ece": Score("expected calibration error", _CLASSES, higher_is_better=False),
+}
+
+DEFAULT_SCORE: Final[dict[Kind, str]] = {
+    "binary": "accuracy",
+    "multiclass": "accuracy",
+    "multilabel": "f1_micro",
+    "regression": "pearson_spearman",
+}
+
+_ALIASES: Final = {
+    "acc": "accuracy",
+    "macro_f1": "f1_macro",
+    "micro_f1": "f1_micro",
+    "weighted_f1": "f1_weighted",
+    "mcc": "matthews",
+    "matthews_correlation": "matthews",
+    "pearsonr": "pearson",
+    "spearmanr": "spearman",
+    "loss": "log_loss",
+    "exact_match": "subset_accuracy",
+}
+
+
+def canonical_score(name: str, kind: Kind) -> str:
+    """Return the one spelling of a score name, after checking that this kind of task has it.
+
+    Raises:
+        SettingsError: unknown score, or one that the kind does not have.
+    """
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    plain = _ALIASES.get(plain, plain)
+    allowed = [key for key, score in SCORES.items() if kind in score.kinds]
+    if plain in allowed:
+        return plain
+    near = get_close_matches(plain, allowed, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise SettingsError(
+        f"metric {name!r} does not exist for {kind} labels; {hint}known: {', '.join(allowed)}"
+    )
+
+
+def is_better(name: str, new: float, old: float) -> bool:
+    """Return whether `new` is strictly better than `old` for the score called `name`.
+
+    Raises:
+        SettingsError: unknown score.
+    """
+    if name not in SCORES:
+        raise SettingsError(f"unknown metric {name!r}; known: {', '.join(SCORES)}")
+    return new > old if SCORES[name].higher_is_better else new < old
