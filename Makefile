@@ -1,0 +1,64 @@
+# Every target does its own set-up: Python >= 3.11, git and a C compiler are enough.
+# TORCH_INDEX_URL chooses where torch comes from, e.g. PyTorch's CPU index.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH_INDEX_URL ?=
+TORCH_REQUIREMENT := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SOURCES := src tests benchmarks tools
+PYTEST_WORKERS ?= 2
+
+.PHONY: help quickstart test check format bench docs setup setup-dev clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+quickstart: $(VENV)/.train ## Train, score and save a small model on bundled messages (<= 60 s)
+	$(BIN)/litebert quickstart
+
+test: $(VENV)/.dev ## Run the whole test suite
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -q tests
+
+check: $(VENV)/.dev ## Formatting, lint, types, layering, spelling, file length
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell src tests docs benchmarks tools README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/python tools/check_tree.py
+
+format: $(VENV)/.dev ## Format and fix what can be fixed
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+bench: $(VENV)/.dev ## Measure speed and memory beside transformers (about 12 minutes)
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.speed
+
+docs: $(VENV)/.dev ## Execute the commands shown in README and docs
+	$(BIN)/python -m pytest -q tests/docs
+
+setup: $(VENV)/.train ## Install what training needs
+setup-dev: $(VENV)/.dev ## Install what developing needs
+
+$(VENV)/.torch: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "litebert needs Python >= 3.11, but $(PYTHON) is $$($(PYTHON) -V 2>&1); choose one: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing $(TORCH_REQUIREMENT) (once, a few minutes)"
+	@$(PIP) $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL),) "$(TORCH_REQUIREMENT)"
+	@touch $@
+
+$(VENV)/.train: $(VENV)/.torch pyproject.toml constraints.txt
+	@echo "installing litebert for training"
+	@$(PIP) -c constraints.txt -e ".[train]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt
+	@echo "installing litebert for development"
+	@$(PIP) -c constraints.txt -e ".[train,hf,dev]"
+	@touch $@ $(VENV)/.train
+
+clean: ## Remove the environment and caches
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

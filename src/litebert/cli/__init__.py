@@ -1,0 +1,74 @@
+"""The command line: `litebert COMMAND`. Only this package prints.
+
+Results go to stdout, talk to stderr. Each command imports what it needs when it runs, so that
+`litebert --help` starts without torch.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from litebert.cli import (
+    compare,
+    convert,
+    data,
+    doctor,
+    evaluate,
+    info,
+    predict,
+    quickstart,
+    train,
+)
+from litebert.cli.faults import FaultGroup
+
+app = typer.Typer(
+    name="litebert",
+    cls=FaultGroup,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train, shrink and ship small text encoders (ALBERT and its kin).",
+    epilog="Start with: litebert quickstart    Your own data: litebert train reviews.csv",
+)
+
+
+def _show_version(shown: bool) -> None:
+    if shown:
+        from litebert import __version__
+
+        typer.echo(f"litebert {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show the full traceback of an error.", envvar="LITEBERT_DEBUG"
+    ),
+) -> None:
+    """Options before the command."""
+    del version, debug  # handled by the callback above and by FaultGroup
+
+
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("quickstart")(quickstart.quickstart)
+app.command("info")(info.info)
+app.command("compare")(compare.compare)
+app.command("doctor")(doctor.doctor)
+app.command("convert")(convert.convert)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Entry point of the `litebert` script."""
+    app()
