@@ -81,3 +81,66 @@ class FaultyFS(FS):
         if self._fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(self._number, os.strerror(self._number), str(path))
+
+
+class PowerCut(BaseException):
+    """The machine lost its power; nothing after this reaches the disk."""
+
+
+class PowerCutFS(FaultyFS):
+    """Loses, at its n-th operation, everything that was not forced to disk before.
+
+    Content that was written but not fsynced becomes empty. With `lose_renames`, renames whose
+    folder was not fsynced are undone as well; without, they are kept (a disk may do either).
+    """
+
+    def __init__(self, cut_at: int | None, *, lose_renames: bool) -> None:
+        """Plan the cut before the 1-based operation `cut_at`; None for never."""
+        super().__init__(cut_at, times=1 << 62)
+        self._lose_renames = lose_renames
+        self._unsynced: dict[Path, int] = {}
+        self._pending: list[tuple[str, Path, Path]] = []
+        self._is_off = False
+
+    def write_some(self, descriptor: int, data: memoryview, path: Path) -> int:
+        """Write, and remember that the file is not on disk yet."""
+        self.before("write", path)
+        if path not in self._unsynced:
+            self._unsynced[path] = os.dup(descriptor)
+        return os.write(descriptor, data)
+
+    def fsync_file(self, descriptor: int, path: Path) -> None:
+        """Force a file to disk and forget it."""
+        super().fsync_file(descriptor, path)
+        if path in self._unsynced:
+            os.close(self._unsynced.pop(path))
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename, and remember how to undo it."""
+        super().rename(source, target)
+        self._pending.append(("rename", source, target))
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Swap, and remember how to undo it."""
+        done = super().exchange(first, second)
+        if done:
+            self._pending.append(("exchange", first, second))
+        return done
+
+    def fsync_folder(self, folder: Path) -> None:
+        """Force the entries of a folder to disk: its renames are final."""
+        super().fsync_folder(folder)
+        self._pending = [item for item in self._pending if item[2].parent != folder]
+
+    def _strike(self, path: Path) -> None:
+        if not self._is_off:
+            self._is_off = True
+            for descriptor in self._unsynced.values():
+                os.ftruncate(descriptor, 0)
+                os.close(descriptor)
+            for kind, source, target in reversed(self._pending) if self._lose_renames else ():
+                if kind == "rename":
+                    target.rename(source)
+                else:
+                    FS().exchange(source, target)
+        raise PowerCut(str(path))

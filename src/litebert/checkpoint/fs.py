@@ -90,6 +90,11 @@ class FS:
         self.before("write", path)
         return os.write(descriptor, data[:_CHUNK_BYTES])
 
+    def fsync_file(self, descriptor: int, path: Path) -> None:
+        """Force the content of an open file to disk."""
+        self.before("fsync", path)
+        os.fsync(descriptor)
+
     def write_file(self, path: Path, data: Data) -> FileStamp:
         """Write a new or existing file and force its content to disk (not its folder entry).
 
@@ -109,23 +114,25 @@ class FS:
                     size += len(rest)
                     while rest:
                         rest = rest[self.write_some(descriptor, rest, path) :]
-                self.before("fsync", path)
-                os.fsync(descriptor)
+                self.fsync_file(descriptor, path)
             finally:
                 os.close(descriptor)
         return FileStamp(size=size, sha256=digest.hexdigest())
 
     def make_folder(self, path: Path) -> None:
-        """Create a folder and its parents; an existing one is fine.
+        """Create a folder and its parents, for good; an existing one is fine.
 
         Raises:
             StorageError: not permitted, read-only, full, or a file stands there.
         """
         if path.is_dir():
             return
+        if path.parent != path:
+            self.make_folder(path.parent)
         with _storage_errors(path):
             self.before("mkdir", path)
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(exist_ok=True)
+        self.fsync_folder(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Give `source` the name `target`, replacing a file of that name at once.
@@ -136,6 +143,16 @@ class FS:
         with _storage_errors(target):
             self.before("rename", target)
             source.replace(target)
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Swap two names in one call; return False where the file system cannot.
+
+        Raises:
+            StorageError: the operating system refused.
+        """
+        with _storage_errors(second):
+            self.before("exchange", second)
+            return _exchange(first, second)
 
     def fsync_folder(self, folder: Path) -> None:
         """Force a folder's entries to disk, so that a rename outlives a power cut.
@@ -202,10 +219,7 @@ class FS:
             self.fsync_folder(final.parent)
             return
         old = temporary
-        with _storage_errors(final):
-            self.before("exchange", final)
-            swapped = _exchange(temporary, final)
-        if not swapped:
+        if not self.exchange(temporary, final):
             old = final.with_name(f".{final.name}.old-{os.getpid()}")
             self.remove_tree(old)
             self.rename(final, old)
