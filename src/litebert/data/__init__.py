@@ -1,0 +1,1 @@
+"""Labelled files become tables, examples, splits and packed batches; nothing here needs torch."""

@@ -1,0 +1,129 @@
+"""Files to bytes: hashing, decompression by content, and refusal of decompression bombs."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import stat
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+import pyarrow as pa
+
+from litebert.errors import DataError
+
+MAX_BYTES = 4 << 30
+"""Most bytes of one file after decompression."""
+MAX_RATIO = 200
+"""Most bytes that one compressed byte may become."""
+_RATIO_FLOOR = 1 << 20
+"""Below this size in bytes the ratio is not looked at: a tiny file may well be repetitive."""
+_CHUNK = 1 << 20
+_MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"),
+          (b"BZh", "bz2"))  # fmt: skip
+_FOREIGN = (
+    (b"PK\x03\x04", "a ZIP archive or Excel workbook", "unpack it, or save the sheet as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file", "save the sheet as CSV"),
+    (b"%PDF", "a PDF", "extract its text into a CSV"),
+    (b"SQLite format 3\x00", "an SQLite database", "export the table as CSV"),
+    (b"\x89PNG", "an image", "give a table of texts"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it"),
+    (b"ARROW1", "an Arrow/Feather file", "write it as Parquet"),
+)
+COMPRESSED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """A file in memory.
+
+    Attributes:
+        data: content after decompression.
+        sha256: hex digest of the file as it is on disk.
+        name: file name without a compression suffix, lower-case.
+    """
+
+    data: bytes
+    sha256: str
+    name: str
+
+
+def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> FileBytes:
+    """Read a regular file, decompressing gzip, zstd, xz or bz2 by its first bytes.
+
+    Raises:
+        DataError: missing, unreadable, empty, not a regular file, too large, corrupt, of a
+            foreign format, or a decompression bomb.
+    """
+    raw = _read_raw(path, max_bytes)
+    if not raw:
+        raise DataError("the file is empty; give a file with rows", path=path)
+    for magic, what, remedy in _FOREIGN:
+        if raw.startswith(magic):
+            raise DataError(f"the file is {what}, not a table; {remedy}", path=path)
+    codec = next((name for magic, name in _MAGIC if raw.startswith(magic)), None)
+    name = path.name.lower()
+    suffix = next((end for end in COMPRESSED_SUFFIXES if name.endswith(end)), None)
+    data = raw if codec is None else _decompress(raw, codec, path, max_bytes)
+    if not data:
+        raise DataError("the file is empty after decompression", path=path)
+    return FileBytes(data, hashlib.sha256(raw).hexdigest(), name.removesuffix(suffix or ""))
+
+
+def _read_raw(path: Path, max_bytes: int) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise DataError("this is a folder, not a file; name a file in it", path=path)
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError("this is a device or pipe; give a regular file", path=path)
+        if status.st_size > max_bytes:
+            raise DataError(
+                f"the file has {status.st_size:,} bytes, at most {max_bytes:,} are read; split it",
+                path=path,
+            )
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError("no such file; check the path", path=path) from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL inside the path
+        raise DataError(f"cannot read the file: {error}", path=path) from error
+
+
+def _open(raw: bytes, codec: str) -> IO[bytes]:
+    stream = io.BytesIO(raw)
+    if codec == "gzip":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
+    if codec == "xz":
+        return cast(IO[bytes], lzma.LZMAFile(stream))
+    if codec == "bz2":
+        return cast(IO[bytes], bz2.BZ2File(stream))
+    return cast(IO[bytes], pa.CompressedInputStream(pa.BufferReader(raw), "zstd"))
+
+
+def _decompress(raw: bytes, codec: str, path: Path, max_bytes: int) -> bytes:
+    limit = min(max_bytes, max(_RATIO_FLOOR, MAX_RATIO * len(raw)))
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with _open(raw, codec) as stream:
+            while chunk := stream.read(_CHUNK):
+                total += len(chunk)
+                if total > limit:
+                    raise DataError(
+                        f"{len(raw):,} compressed bytes become more than {limit:,}; allowed are "
+                        f"{MAX_RATIO} times the compressed size and {max_bytes:,} bytes in all. "
+                        "If the file is honest, decompress it yourself",
+                        path=path,
+                    )
+                parts.append(chunk)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+        raise DataError(
+            f"the {codec} data is damaged or cut short ({error}); fetch or write it again",
+            path=path,
+        ) from error
+    return b"".join(parts)
