@@ -1,0 +1,127 @@
+"""Task heads: their weights, under the names of their published twins, and what they compute.
+
+A head sees packed hidden states; padded batches are unpacked afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from litebert.errors import SettingsError
+from litebert.model.config import AlbertConfig
+from litebert.model.layers import LayerNorm, activate
+
+__all__ = ["HEADS", "ClassifierHead", "HeadKind", "MlmHead", "head_kind", "make_heads"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadKind:
+    """What a head word means.
+
+    Attributes:
+        parts: names of the weights under `heads.`.
+        has_pooler: whether the published model of this head has the pooler.
+    """
+
+    parts: tuple[str, ...]
+    has_pooler: bool
+
+
+HEADS: Final[dict[str, HeadKind]] = {
+    "mlm": HeadKind(("mlm",), has_pooler=False),
+    "sentence_order": HeadKind(("sentence_order",), has_pooler=True),
+    "pretraining": HeadKind(("mlm", "sentence_order"), has_pooler=True),
+    "sequence": HeadKind(("sequence",), has_pooler=True),
+    "token": HeadKind(("token",), has_pooler=False),
+    "span": HeadKind(("span",), has_pooler=False),
+    "choice": HeadKind(("choice",), has_pooler=True),
+    "embedding": HeadKind((), has_pooler=True),
+}
+"""Head word -> what it is made of."""
+
+
+class MlmHead(nn.Module):
+    """Masked-token prediction: H -> E, activation, LayerNorm, then the token table and a bias.
+
+    Source: official `run_pretraining.py`, `get_masked_lm_output`.
+    """
+
+    def __init__(self, config: AlbertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.embedding_size)
+        self.norm = LayerNorm(config.embedding_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.activation = config.hidden_act
+
+    def forward(
+        self, hidden: Float[Tensor, "P H"], table: Float[Tensor, "V E"]
+    ) -> Float[Tensor, "P V"]:
+        """Return the logits over the vocabulary; `table` is the tied token embedding."""
+        inner = self.norm(activate(self.dense(hidden), self.activation))
+        return functional.linear(inner, table, self.bias)
+
+
+class ClassifierHead(nn.Module):
+    """Dropout and one projection, H -> outputs."""
+
+    def __init__(self, hidden_size: int, outputs: int, dropout_prob: float) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(hidden_size, outputs)
+        self.dropout_prob = dropout_prob
+
+    def forward(self, features: Float[Tensor, "rows H"]) -> Float[Tensor, "rows C"]:
+        """Return the logits."""
+        if self.training and self.dropout_prob:
+            features = functional.dropout(features, self.dropout_prob)
+        return self.classifier(features)
+
+
+def head_kind(head: str) -> HeadKind:
+    """Return what a head word means.
+
+    Raises:
+        SettingsError: no such head.
+    """
+    if head not in HEADS:
+        raise SettingsError(f"unknown head {head!r}; known: {', '.join(HEADS)}")
+    return HEADS[head]
+
+
+def make_heads(config: AlbertConfig, head: str) -> nn.ModuleDict:
+    """Return the modules of a head by name; none for `embedding`.
+
+    Dropout `classifier_dropout_prob` stands before `sequence`, `token` and `choice`.
+    Differs from transformers: none before `sentence_order`, as in the official code.
+    `sentence_order` has as many outputs as `id2label` has labels (2 in every published model),
+    so that folders are exchangeable with transformers.
+
+    Raises:
+        SettingsError: unknown head, or a span head on a configuration without exactly 2 labels.
+    """
+    if head == "span" and config.num_labels != 2:
+        raise SettingsError(
+            f"a span head has 2 outputs (start, end), the configuration has {config.num_labels} labels; "
+            "give it an id2label of 2 entries"
+        )
+    dropout = config.classifier_dropout_prob
+    outputs = {
+        "sentence_order": (config.num_labels, 0.0),
+        "sequence": (config.num_labels, dropout),
+        "token": (config.num_labels, dropout),
+        "span": (2, 0.0),
+        "choice": (1, dropout),
+    }
+    return nn.ModuleDict(
+        {
+            part: MlmHead(config)
+            if part == "mlm"
+            else ClassifierHead(config.hidden_size, *outputs[part])
+            for part in head_kind(head).parts
+        }
+    )
