@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
+from litebert.data.kinds import Kind
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.settings import Settings
 from litebert.tasks import calibration
 from litebert.tasks.base import FORMAT_VERSION, TASKS, Prediction
 from litebert.tasks.correlation import regression_scores
-from litebert.tasks.labels import find_label, label_order
+from litebert.tasks.labels import find_label, label_names, label_order, label_target
 from litebert.tasks.metrics import classification_scores
 from litebert.tasks.multilabel import multilabel_scores
-from litebert.tasks.scores import DEFAULT_SCORE, Kind, canonical_score
+from litebert.tasks.scores import DEFAULT_SCORE, canonical_score
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Num
 
     from litebert.data.batch import EncodedExample
     from litebert.data.examples import Example
+    from litebert.data.schema import Schema
     from litebert.text.tokenizer import Tokenizer
 
 __all__ = ["SequenceClassification"]
@@ -53,7 +55,9 @@ class SequenceClassification(Settings):
     """Main score, a name of `litebert.tasks.scores.SCORES`."""
     text_columns: tuple[str, ...] = Field(default=("text",), min_length=1, max_length=2)
     """Columns of the training table; two of them for pairs."""
-    label_column: str = "label"
+    label_column: str | None = "label"
+    """Column of the labels; None when `label_columns` are 0/1 columns."""
+    label_columns: tuple[str, ...] = ()
     label_separator: str | None = None
     """What stands between labels in one cell of a multi-label table."""
     max_length: int = Field(default=128, ge=3)
@@ -109,7 +113,7 @@ class SequenceClassification(Settings):
                 "with --label-column"
             )
         if kind == "regression":
-            numbers = np.array([_target(example) for example in labelled])
+            numbers = np.array([label_target(example) for example in labelled])
             spread = float(numbers.std())
             values = {
                 "target_mean": float(numbers.mean()),
@@ -117,11 +121,46 @@ class SequenceClassification(Settings):
                 "target_scale": spread if spread > 0 else 1.0,
             }
         else:
-            values = {"labels": label_order(n for e in labelled for n in _names(e, kind))}
+            values = {"labels": label_order(n for e in labelled for n in label_names(e, kind))}
         try:
             return cls.model_validate({"kind": kind, "metric": name} | values | options)
         except ValidationError as error:
             raise DataError(f"the labels do not make a {kind} task: {_first(error)}") from error
+
+    @classmethod
+    def from_schema(cls, schema: Schema, examples: Iterable[Example], **options: Any) -> Self:
+        """Build the task of a table: columns, labels and metric as the schema has them.
+
+        Raises:
+            DataError: the labels do not make such a task.
+            SettingsError: a metric that the kind does not have.
+        """
+        columns = {
+            "text_columns": schema.text_columns,
+            "label_column": schema.label_column,
+            "label_columns": schema.label_columns,
+            "label_separator": schema.label_separator,
+        }
+        labels = {"labels": schema.labels} if schema.labels else {}
+        return cls.from_examples(
+            schema.kind, examples, metric=schema.metric, **(columns | labels | options)
+        )
+
+    @property
+    def table_schema(self) -> Schema:
+        """How to read another table for this task."""
+        from litebert.data.schema import Schema
+
+        return Schema(
+            text_columns=self.text_columns,
+            label_column=self.label_column,
+            kind=self.kind,
+            labels=self.labels,
+            label_separator=self.label_separator,
+            metric=self.metric,
+            reasons=("as the model was trained",),
+            label_columns=self.label_columns,
+        )
 
     @property
     def name(self) -> str:
@@ -145,7 +184,7 @@ class SequenceClassification(Settings):
 
     def config_labels(self) -> dict[int, str]:
         """Return `id2label` of `config.json`; regression names its one output by the column."""
-        return dict(enumerate(self.labels or (self.label_column,)))
+        return dict(enumerate(self.labels or (self.label_column or "score",)))
 
     def encode(
         self,
@@ -189,10 +228,10 @@ class SequenceClassification(Settings):
         if example.label is None:
             return None
         if self.kind == "regression":
-            return (_target(example) - self.target_mean) / self.target_scale
+            return (label_target(example) - self.target_mean) / self.target_scale
         ids = [
             find_label(name, self._ids, path=example.path, line=example.line)
-            for name in _names(example, self.kind)
+            for name in label_names(example, self.kind)
         ]
         if self.kind != "multilabel":
             return ids[0]
@@ -321,36 +360,6 @@ class SequenceClassification(Settings):
                 f"example {int(wrong[0])}; it has diverged: train again with a lower learning rate"
             )
         return z
-
-
-def _names(example: Example, kind: Kind) -> tuple[str, ...]:
-    label = example.label
-    if isinstance(label, tuple):
-        if kind != "multilabel" and len(label) != 1:
-            raise DataError(
-                f"{len(label)} labels in one example, a {kind} task takes exactly one",
-                path=example.path,
-                line=example.line,
-            )
-        return label
-    if isinstance(label, float) and label.is_integer():
-        return (str(int(label)),)
-    return (str(label),)
-
-
-def _target(example: Example) -> float:
-    try:
-        value = float(example.label)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not np.isfinite(value):
-        raise DataError(
-            f"target {example.label!r:.80} is not a finite number; correct the row, or say that "
-            "the labels are classes",
-            path=example.path,
-            line=example.line,
-        )
-    return value
 
 
 def _first(error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Label names: their order, and the search for the one that was meant."""
+"""Labels of examples: names, numbers, the order of ids, and the search for the one meant."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from litebert.data.labels import label_number, label_text
 from litebert.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["find_label", "label_order"]
+    from litebert.data.examples import Example
+    from litebert.data.kinds import Kind
+
+__all__ = ["find_label", "label_names", "label_order", "label_target"]
 
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -52,6 +56,41 @@ def find_label(
         path=path,
         line=line,
     )
+
+
+def label_names(example: Example, kind: Kind) -> tuple[str, ...]:
+    """Return the class names of a labelled example; exactly one unless `kind` is multilabel.
+
+    Raises:
+        DataError: several names where one is expected.
+    """
+    label = example.label
+    if not isinstance(label, tuple):
+        return (label_text(label),)
+    if kind != "multilabel" and len(label) != 1:
+        raise DataError(
+            f"{len(label)} labels in one example, a {kind} task takes exactly one",
+            path=example.path,
+            line=example.line,
+        )
+    return label
+
+
+def label_target(example: Example) -> float:
+    """Return the number a labelled example carries.
+
+    Raises:
+        DataError: it is not a finite number.
+    """
+    number = label_number(example.label)
+    if number is None:
+        raise DataError(
+            f"target {example.label!r:.80} is not a finite number; correct the row, or say that "
+            "the labels are classes",
+            path=example.path,
+            line=example.line,
+        )
+    return number
 
 
 def _number(label: str) -> float | None:

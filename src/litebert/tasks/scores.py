@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import Final
 
+from litebert.data.kinds import Kind
 from litebert.errors import SettingsError
 
-__all__ = ["DEFAULT_SCORE", "SCORES", "Kind", "Score", "canonical_score", "is_better"]
-
-Kind = Literal["binary", "multiclass", "multilabel", "regression"]
-"""What a label is: one of two words, one of many, any subset of words, or a number."""
+__all__ = ["DEFAULT_SCORE", "SCORES", "Score", "canonical_score", "is_better"]
 
 
 @dataclass(frozen=True, slots=True)

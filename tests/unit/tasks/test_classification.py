@@ -86,6 +86,15 @@ def test_regression_learns_standardised_targets():
     assert made.config_labels() == {0: "label"}
 
 
+@pytest.mark.parametrize("made", ALL, ids=lambda t: t.kind)
+def test_the_schema_of_a_task_builds_the_same_task(made):
+    labels = {"multilabel": ("x",), "regression": 1.0}.get(made.kind, made.config_labels()[0])
+    again = SequenceClassification.from_schema(made.table_schema, [Row(labels)])
+    assert again.table_schema == made.table_schema
+    assert again.config_labels() == made.config_labels()
+    assert again.is_pair == made.table_schema.is_pair
+
+
 def test_constant_targets_stay_finite():
     made = SequenceClassification.from_examples("regression", [Row(4.0), Row(4.0)])
     assert (made.target_scale, made.encode_label(Row(4.0))) == (1.0, 0.0)
