@@ -75,6 +75,23 @@ def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> FileBytes:
     return FileBytes(data, hashlib.sha256(raw).hexdigest(), name.removesuffix(suffix or ""))
 
 
+def peek_bytes(path: Path, size: int = 256) -> bytes:
+    """Return the first bytes of a regular file, after decompression.
+
+    Raises:
+        DataError: the file cannot be used.
+    """
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                start = file.read(size)
+            if not any(start.startswith(magic) for magic, _ in _MAGIC):
+                return start
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error}", path=path) from error
+    return read_bytes(path).data[:size]
+
+
 def _read_raw(path: Path, max_bytes: int) -> bytes:
     try:
         status = path.stat()
