@@ -1,0 +1,218 @@
+"""The tokenizer of a model folder: text to `Encoding` and back, whatever vocabulary lies there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from litebert.errors import CheckpointError, DataError
+from litebert.text.encoding import Encoding, PieceText
+from litebert.text.fast import FastPieces
+from litebert.text.folder import read_pieces
+from litebert.text.pairs import CHARACTERS_PER_TOKEN, Keep, Truncation, assemble
+from litebert.text.save import tokenizer_files, write_files
+from litebert.text.spiece import SpmPieces
+
+__all__ = ["Tokenizer", "check_vocabulary_fits"]
+
+MODEL_MAX_LENGTH: Final = 512
+"""Positions of every published ALBERT."""
+
+_PADDING_ROWS: Final = 1024
+"""More spare rows than this in an embedding table are worth a word in the log."""
+
+_log = logging.getLogger(__name__)
+
+
+class Tokenizer:
+    """Text <-> token ids, with exact character offsets.
+
+    Attributes:
+        pieces: the vocabulary and its rules.
+        pad_id: fills sequences up.
+        unk_id: stands for what the vocabulary lacks.
+        cls_id: opens every sequence.
+        sep_id: closes every text.
+        mask_id: stands for a hidden token in pretraining.
+    """
+
+    def __init__(self, pieces: SpmPieces | FastPieces) -> None:
+        self._pieces = pieces
+        ids = [pieces.find(word) for word in pieces.special.words]
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            -1 if token_id is None else token_id for token_id in ids
+        )
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Tokenizer:
+        """Read the tokenizer of a model folder (or one vocabulary file).
+
+        Raises:
+            CheckpointError: nothing usable there.
+        """
+        return cls(read_pieces(Path(folder)))
+
+    @property
+    def kind(self) -> str:
+        """One of sentencepiece, wordpiece, or json (a folder with only a `tokenizer.json`)."""
+        return self._pieces.kind
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of vocabulary entries; ids lie in [0, vocab_size)."""
+        return self._pieces.size
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 (hex) of everything that decides the ids of a text."""
+        return self._pieces.fingerprint
+
+    def pieces(self, text: str) -> PieceText:
+        """Return the pieces of a text, uncut and without special tokens.
+
+        Raises:
+            DataError: not a string.
+        """
+        return self._piece_texts([text], None, "head")[0]
+
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        max_length: int | None = None,
+        truncation: Truncation = "longest_first",
+        keep: Keep = "head",
+    ) -> Encoding:
+        """Encode a text or a pair.
+
+        Args:
+            text: any string.
+            pair: second text, if any.
+            max_length: tokens to keep to, special ones included; None keeps everything. With a
+                limit, only the first (or last) 250 x max_length characters are looked at.
+            truncation: which text is cut: "longest_first", "only_first" or "only_second".
+            keep: which end of a cut text stays: "head" or "tail".
+
+        Raises:
+            DataError: not a string.
+            SettingsError: the limit cannot be kept, or an unknown word.
+        """
+        item = text if pair is None else (text, pair)
+        return self.encode_batch([item], max_length, truncation, keep)[0]
+
+    def encode_batch(
+        self,
+        texts: Sequence[str | tuple[str, str]],
+        max_length: int | None = None,
+        truncation: Truncation = "longest_first",
+        keep: Keep = "head",
+    ) -> list[Encoding]:
+        """Encode many texts or pairs; see `encode`.
+
+        Raises:
+            DataError: not a string.
+            SettingsError: the limit cannot be kept, or an unknown word.
+        """
+        firsts = [item[0] if isinstance(item, tuple) else item for item in texts]
+        seconds = [item[1] for item in texts if isinstance(item, tuple)]
+        parts = self._piece_texts(firsts, max_length, keep)
+        others = iter(self._piece_texts(seconds, max_length, keep))
+        return [
+            assemble(
+                part,
+                next(others) if isinstance(item, tuple) else None,
+                cls_id=self.cls_id,
+                sep_id=self.sep_id,
+                max_length=max_length,
+                truncation=truncation,
+                keep=keep,
+            )
+            for item, part in zip(texts, parts, strict=True)
+        ]
+
+    def _piece_texts(self, texts: list[str], max_length: int | None, keep: Keep) -> list[PieceText]:
+        for text in texts:
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DataError(
+                    f"a text must be a string, got {type(text).__name__} ({text!r:.60}); "
+                    "convert it or drop the row"
+                )
+        if max_length is None:
+            cuts, bases = texts, [0] * len(texts)
+        else:
+            limit = max(max_length, 1) * CHARACTERS_PER_TOKEN
+            bases = [max(len(text) - limit, 0) if keep == "tail" else 0 for text in texts]
+            cuts = [text[base : base + limit] for text, base in zip(texts, bases, strict=True)]
+        source = self._pieces
+        return [
+            PieceText(cut, ids, source, base, len(cut) != len(text))
+            for text, cut, base, ids in zip(
+                texts, cuts, bases, source.encode_batch(cuts), strict=True
+            )
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, special tokens left out.
+
+        Raises:
+            DataError: an id outside the vocabulary.
+        """
+        special = {self.pad_id, self.cls_id, self.sep_id, self.mask_id}
+        wrong = [token_id for token_id in ids if not 0 <= token_id < self.vocab_size]
+        if wrong:
+            raise DataError(
+                f"token id {wrong[0]} is outside the vocabulary; ids lie in 0..{self.vocab_size - 1}"
+            )
+        return self._pieces.decode([token_id for token_id in ids if token_id not in special])
+
+    def unknown_count(self, encoding: Encoding) -> int:
+        """Return how many pieces of the encoding are unknown."""
+        return encoding.ids.count(self.unk_id)
+
+    def files(self, max_length: int = MODEL_MAX_LENGTH) -> dict[str, bytes]:
+        """Return file name -> contents of everything that `save_pretrained` writes."""
+        return tokenizer_files(self._pieces, max_length)
+
+    def save_pretrained(self, folder: str | Path, max_length: int = MODEL_MAX_LENGTH) -> None:
+        """Write the tokenizer files, each atomically, into a folder (made if absent).
+
+        They are `spiece.model` or `vocab.txt`, `tokenizer.json`, `tokenizer_config.json` and
+        `special_tokens_map.json`.
+
+        Args:
+            folder: where to.
+            max_length: written as `model_max_length`.
+
+        Raises:
+            CheckpointError: the folder cannot be written.
+        """
+        write_files(self.files(max_length), Path(folder))
+
+
+def check_vocabulary_fits(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Refuse a vocabulary that has ids beyond the weights.
+
+    Spare rows in the embedding table (padding to a round number) are fine.
+
+    Args:
+        tokenizer: the tokenizer.
+        vocab_size: rows of the embedding table.
+
+    Raises:
+        CheckpointError: fewer rows than vocabulary entries.
+    """
+    if tokenizer.vocab_size > vocab_size:
+        raise CheckpointError(
+            f"the vocabulary has {tokenizer.vocab_size} entries but the weights only {vocab_size} "
+            "rows: they do not belong together; use the tokenizer files that came with the weights"
+        )
+    spare = vocab_size - tokenizer.vocab_size
+    if spare > _PADDING_ROWS:
+        _log.warning(
+            "the weights have %d rows more than the vocabulary has entries (%d); "
+            "check that they belong together",
+            spare,
+            tokenizer.vocab_size,
+        )
