@@ -14,7 +14,8 @@ from litebert.errors import DataError
 from litebert.model.backbone import AlbertModel, EncoderOutput, PackedAttentions, unpack_output
 from litebert.model.config import AlbertConfig
 from litebert.model.encoder import Checkpointing
-from litebert.model.heads import head_kind, make_heads
+from litebert.model.head_kinds import head_kind
+from litebert.model.heads import make_heads
 from litebert.model.layers import init_weights
 from litebert.model.losses import LossTerm, classification_loss, cross_entropy, span_loss
 from litebert.model.packing import Packing

@@ -5,9 +5,6 @@ A head sees packed hidden states; padded batches are unpacked afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,35 +12,10 @@ from torch.nn import functional
 
 from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
+from litebert.model.head_kinds import head_kind
 from litebert.model.layers import LayerNorm, activate
 
-__all__ = ["HEADS", "ClassifierHead", "HeadKind", "MlmHead", "head_kind", "make_heads"]
-
-
-@dataclass(frozen=True, slots=True)
-class HeadKind:
-    """What a head word means.
-
-    Attributes:
-        parts: names of the weights under `heads.`.
-        has_pooler: whether the published model of this head has the pooler.
-    """
-
-    parts: tuple[str, ...]
-    has_pooler: bool
-
-
-HEADS: Final[dict[str, HeadKind]] = {
-    "mlm": HeadKind(("mlm",), has_pooler=False),
-    "sentence_order": HeadKind(("sentence_order",), has_pooler=True),
-    "pretraining": HeadKind(("mlm", "sentence_order"), has_pooler=True),
-    "sequence": HeadKind(("sequence",), has_pooler=True),
-    "token": HeadKind(("token",), has_pooler=False),
-    "span": HeadKind(("span",), has_pooler=False),
-    "choice": HeadKind(("choice",), has_pooler=True),
-    "embedding": HeadKind((), has_pooler=True),
-}
-"""Head word -> what it is made of."""
+__all__ = ["ClassifierHead", "MlmHead", "make_heads"]
 
 
 class MlmHead(nn.Module):
@@ -80,17 +52,6 @@ class ClassifierHead(nn.Module):
         if self.training and self.dropout_prob:
             features = functional.dropout(features, self.dropout_prob)
         return self.classifier(features)
-
-
-def head_kind(head: str) -> HeadKind:
-    """Return what a head word means.
-
-    Raises:
-        SettingsError: no such head.
-    """
-    if head not in HEADS:
-        raise SettingsError(f"unknown head {head!r}; known: {', '.join(HEADS)}")
-    return HEADS[head]
 
 
 def make_heads(config: AlbertConfig, head: str) -> nn.ModuleDict:

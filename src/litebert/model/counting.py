@@ -1,0 +1,219 @@
+"""Sizes in closed form, from the configuration alone: parameters, bytes, operations, activations.
+
+No torch, no weights: counting albert-xxlarge is instant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from litebert.errors import SettingsError
+from litebert.model.config import AlbertConfig
+from litebert.model.head_kinds import head_kind
+from litebert.model.sharing import num_attentions, num_ffns
+
+__all__ = [
+    "ParameterCount",
+    "activation_bytes",
+    "count_parameters",
+    "flops_per_token",
+    "parameter_count",
+    "unique_bytes",
+    "unshared_parameter_count",
+]
+
+FLOAT32_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """Parameters of each part; shared weights count once.
+
+    Attributes:
+        embeddings: token, position and segment tables, LayerNorm, projection.
+        attentions: all stored attentions with their LayerNorm.
+        ffns: all stored feed-forwards with their LayerNorm.
+        pooler: dense layer on the first token; 0 without.
+        heads: task head; the tied decoder counts nothing, its bias does.
+    """
+
+    embeddings: int
+    attentions: int
+    ffns: int
+    pooler: int
+    heads: int
+
+    @property
+    def total(self) -> int:
+        """All parameters."""
+        return self.embeddings + self.attentions + self.ffns + self.pooler + self.heads
+
+
+def parameter_count(
+    config: AlbertConfig, *, head: str | None = None, pooler: bool | None = None
+) -> int:
+    """Return the number of stored parameters.
+
+    Args:
+        config: sizes and plan.
+        head: head word, None for the bare encoder.
+        pooler: whether there is a pooler; None: as the published model of this head, and yes
+            without a head.
+
+    Raises:
+        SettingsError: no such head.
+    """
+    return count_parameters(config, head=head, pooler=pooler).total
+
+
+def count_parameters(
+    config: AlbertConfig, *, head: str | None = None, pooler: bool | None = None
+) -> ParameterCount:
+    """Return the number of stored parameters of each part; arguments as `parameter_count`.
+
+    Raises:
+        SettingsError: no such head.
+    """
+    e, h = config.embedding_size, config.hidden_size
+    if pooler is None:
+        pooler = head is None or head_kind(head).has_pooler
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    plan = config.plan
+    return ParameterCount(
+        embeddings=rows * e + 2 * e + (_dense(e, h) if config.has_projection else 0),
+        attentions=num_attentions(plan) * (_attention_weights(config) + 2 * h),
+        ffns=num_ffns(plan) * (_ffn_weights(config) + 2 * h),
+        pooler=_dense(h, h) if pooler else 0,
+        heads=0 if head is None else _head_parameters(config, head),
+    )
+
+
+def unshared_parameter_count(
+    config: AlbertConfig, *, head: str | None = None, pooler: bool | None = None
+) -> int:
+    """Return the parameters that a model of the same depth and width has without any sharing.
+
+    Raises:
+        SettingsError: no such head.
+    """
+    unshared = config.replace(
+        num_hidden_groups=config.num_hidden_layers, litebert={"sharing": "none"}
+    )
+    return parameter_count(unshared, head=head, pooler=pooler)
+
+
+def unique_bytes(
+    config: AlbertConfig,
+    *,
+    head: str | None = None,
+    pooler: bool | None = None,
+    bytes_per_parameter: int = FLOAT32_BYTES,
+) -> int:
+    """Return the bytes of the stored weights, each shared one once.
+
+    Raises:
+        SettingsError: no such head.
+    """
+    return parameter_count(config, head=head, pooler=pooler) * bytes_per_parameter
+
+
+def flops_per_token(config: AlbertConfig, length: int) -> int:
+    """Return the matrix-product operations of one forward pass per token of a sequence.
+
+    A multiplication and an addition count two. A training step takes three times as many. Sharing
+    saves none. Softmax, LayerNorm, activations (together about 1 %) and heads are left out.
+
+    Args:
+        config: sizes and plan.
+        length: tokens of the sequence, >= 1.
+
+    Raises:
+        SettingsError: length below 1.
+    """
+    _check_positive("length", length)
+    h, e = config.hidden_size, config.embedding_size
+    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    projections = h * h + 2 * h * narrow + h * h
+    attention = 2 * length * h
+    ffn = 2 * h * config.intermediate_size
+    steps = len(config.plan)
+    return 2 * (steps * (projections + attention + ffn) + (e * h if config.has_projection else 0))
+
+
+def activation_bytes(
+    config: AlbertConfig,
+    tokens: int,
+    *,
+    mode: Literal["train", "infer"],
+    checkpointing: bool | int | Literal["ffn"] = False,
+    bytes_per_value: int = FLOAT32_BYTES,
+) -> int:
+    """Estimate the activations of the encoder that are held at once, in bytes.
+
+    Counts the tensors of a packed batch without dropout: what the backward pass needs in `train`,
+    the widest moment in `infer`. Attention probabilities are never stored. Heads, weights,
+    gradients and the optimizer come on top.
+
+    Args:
+        config: sizes and plan.
+        tokens: real tokens T of a batch, >= 1.
+        mode: with or without a backward pass.
+        checkpointing: as `Encoder.set_checkpointing`.
+        bytes_per_value: 4 for float32.
+
+    Raises:
+        SettingsError: tokens below 1.
+    """
+    _check_positive("tokens", tokens)
+    h, i = config.hidden_size, config.intermediate_size
+    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    qkv = h + 2 * narrow
+    if mode == "infer":
+        return tokens * bytes_per_value * (2 * h + max(qkv + 2 * h, 2 * i))
+    # query, key, value; context and its log-sum; both sums before LayerNorm; both results
+    attention = qkv + h + config.num_attention_heads + 2 * h
+    ffn = 2 * i + 2 * h
+    steps, inner = len(config.plan), config.inner_group_num
+    if checkpointing == "ffn":
+        held = steps * (attention + h) + ffn
+    elif checkpointing:
+        size = int(checkpointing)
+        segments = -(-config.num_hidden_layers // size)
+        held = segments * h + min(size, config.num_hidden_layers) * inner * (attention + ffn)
+    else:
+        held = steps * (attention + ffn)
+    return tokens * bytes_per_value * (held + 2 * config.embedding_size + h)
+
+
+def _dense(inputs: int, outputs: int) -> int:
+    return inputs * outputs + outputs
+
+
+def _attention_weights(config: AlbertConfig) -> int:
+    h = config.hidden_size
+    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    return 2 * _dense(h, h) + 2 * _dense(h, narrow)
+
+
+def _ffn_weights(config: AlbertConfig) -> int:
+    h, i = config.hidden_size, config.intermediate_size
+    return _dense(h, i) + _dense(i, h)
+
+
+def _head_parameters(config: AlbertConfig, head: str) -> int:
+    h, e = config.hidden_size, config.embedding_size
+    sizes = {
+        "mlm": _dense(h, e) + 2 * e + config.vocab_size,
+        "sentence_order": _dense(h, config.num_labels),
+        "sequence": _dense(h, config.num_labels),
+        "token": _dense(h, config.num_labels),
+        "span": _dense(h, 2),
+        "choice": _dense(h, 1),
+    }
+    return sum(sizes[part] for part in head_kind(head).parts)
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise SettingsError(f"{name} is {value}, allowed is >= 1")
