@@ -44,7 +44,6 @@ _PROBLEM_TYPES: Final[dict[Kind, str]] = {
 }
 
 
-@TASKS.register("sequence_classification")
 class SequenceClassification(Settings):
     """A label, several labels or a number for a text or a pair of texts."""
 
@@ -360,6 +359,10 @@ class SequenceClassification(Settings):
                 f"example {int(wrong[0])}; it has diverged: train again with a lower learning rate"
             )
         return z
+
+
+# Not as a decorator: that would hide the class behind the protocol from type checkers.
+TASKS.register("sequence_classification")(SequenceClassification)
 
 
 def _first(error: ValidationError) -> str:
