@@ -84,9 +84,9 @@ def peek_bytes(path: Path, size: int = 256) -> bytes:
     try:
         if path.is_file():
             with path.open("rb") as file:
-                start = file.read(size)
+                start = file.read(max(size, 8))
             if not any(start.startswith(magic) for magic, _ in _MAGIC):
-                return start
+                return start[:size]
     except OSError as error:
         raise DataError(f"cannot read the file: {error}", path=path) from error
     return read_bytes(path).data[:size]

@@ -42,7 +42,6 @@ ID_NAMES = frozenset(
 )  # fmt: skip
 _KNOWN = frozenset((*TEXT_NAMES, *LABEL_NAMES, *ID_NAMES, *(n for p in PAIR_NAMES for n in p)))
 _NAME = re.compile(r"[^\W\d][\w .#/()-]{0,39}")
-_LOW_CARDINALITY = 0.5
 _MAX_NAME_CHARS = 64
 
 
@@ -55,8 +54,8 @@ def has_header(sample: Sequence[Sequence[str]]) -> bool:
     """Tell whether the first of some records names columns.
 
     A known name (text, label, sentence1, ...) decides for a header; a number, an empty or a long
-    first cell decides against; else a first cell that occurs again in a column of few values
-    decides against, and names that look like identifiers decide for.
+    first cell decides against; else a first cell that occurs again in a column that repeats
+    values decides against, and names that look like identifiers decide for.
     """
     first = [cell.strip() for cell in sample[0]]
     body = [record for record in sample[1:] if len(record) == len(first)]
@@ -106,11 +105,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _repeats(first: Sequence[str], body: Sequence[Sequence[str]], *, ignore_known: bool) -> bool:
-    """Tell whether a first cell is an ordinary value of a column of few values."""
+    """Tell whether a first cell is an ordinary value of a column that repeats values."""
     for index, cell in enumerate(first):
         values = [record[index].strip() for record in body]
         if ignore_known and plain_name(cell) in _KNOWN:
             continue
-        if cell and cell in values and len(set(values)) <= max(1, _LOW_CARDINALITY * len(values)):
+        if cell and cell in values and len(set(values)) < len(values):
             return True
     return False

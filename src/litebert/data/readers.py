@@ -81,9 +81,8 @@ class Source:
     is_labelled: bool = True
     reasons: tuple[str, ...] = ()
 
-    @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables that exist: train, eval, test."""
+        """Return the tables that exist: train, eval, test."""
         return tuple(table for table in (self.train, self.eval, self.test) if table is not None)
 
     def schema(self, **told: Any) -> Schema:

@@ -71,12 +71,22 @@ def load_source(
     if task is not None:
         evaluation = READERS.get(task)(Path(eval_path), options).train
     else:
-        evaluation = _read_any(Path(eval_path), options)
+        other = Path(eval_path)
+        evaluation = (
+            read_class_folder(other, options)
+            if other.is_dir()
+            else _read_like(source.train, other, options)
+        )
     return replace(source, eval=evaluation)
 
 
-def _read_any(path: Path, options: ReadOptions) -> Table:
-    return read_class_folder(path, options) if path.is_dir() else _read_file(path, options)
+def _read_like(train: Table, path: Path, options: ReadOptions) -> Table:
+    """Read a file that belongs to a training table: without header if that one has none."""
+    bare = train.columns == [f"column_{i + 1}" for i in range(len(train.columns))]
+    table = _read_file(path, options)
+    if bare and table.columns != train.columns and options.header is None:
+        return _read_file(path, replace(options, header=False))
+    return table
 
 
 def _read_file(path: Path, options: ReadOptions) -> Table:
@@ -92,7 +102,11 @@ def _read_folder(folder: Path, options: ReadOptions) -> Source:
         return _source(tables, "class folders in it")
     files = find_split_files(folder)
     if "train" in files:
-        tables = {split: _read_file(path, options) for split, path in files.items()}
+        train = _read_file(files["train"], options)
+        tables = {
+            split: train if split == "train" else _read_like(train, path, options)
+            for split, path in files.items()
+        }
         return _source(tables, ", ".join(f"{k} = {path.name}" for k, path in files.items()))
     if is_class_folder(folder):
         return Source(read_class_folder(folder, options))

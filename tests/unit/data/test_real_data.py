@@ -47,7 +47,7 @@ def test_glue_folders(shared: Path, task: str) -> None:
     folder, *rows = GLUE_ROWS[task]
     source = load_source(shared / "data" / "glue" / folder, f"glue/{task}")
     assert sizes(source) == tuple(rows)
-    assert not any(table.skipped for table in source.tables)
+    assert not any(table.skipped for table in source.tables())
     schema = source.schema()
     assert source.eval is not None
     assert len(make_examples(source.train, schema)) == rows[0]
