@@ -19,6 +19,7 @@ _NON_ASCII = re.compile("[^\x00-\x7f]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f]")
 _SURROGATE_BYTES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 _MAX_CONTROL_FRACTION = 0.01
+_MAX_STRAY_CONTROLS = 3
 _MAX_WESTERN_FRACTION = 0.25
 """Western European text in a one-byte encoding has fewer accented letters than this."""
 _SAMPLE_BYTES = 1 << 16
@@ -106,7 +107,7 @@ def _wide_encoding(data: bytes) -> str | None:
 
 def _refuse_binary(text: str, path: Path, *, allow_nul: bool = True) -> None:
     controls = _CONTROLS.findall(text)
-    if len(controls) > max(1.0, _MAX_CONTROL_FRACTION * len(text)) or (
+    if len(controls) > max(_MAX_STRAY_CONTROLS, _MAX_CONTROL_FRACTION * len(text)) or (
         not allow_nul and "\x00" in controls
     ):
         raise DataError(

@@ -47,6 +47,9 @@ def read_json(
             bad_rows.add(line, f"the record is a {_kind(value)}, not an object with named values")
             continue
         record = cast(dict[str, Any], value)
+        if not record:
+            bad_rows.add(line, "the record is an object without any value")
+            continue
         problem = row_problem(record) or _name_problem(record)
         if problem is not None:
             bad_rows.add(line, problem[1], column=problem[0])

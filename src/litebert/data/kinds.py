@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from litebert.data.labels import UNLABELLED, label_number, label_parts, label_text
+from litebert.data.labels import UNLABELLED, is_no_number, label_number, label_parts, label_text
 
 Kind = Literal["binary", "multiclass", "multilabel", "regression"]
 SEPARATORS = ("|", ";", ",")
@@ -27,7 +27,7 @@ class LabelFacts:
         counts: label text -> rows that have it (lists are left out).
         num_labelled: rows with a label.
         num_lists: rows whose cell is a list.
-        is_numeric: every label is a finite number.
+        is_numeric: every label is a finite number; nan and inf among them are faults.
         has_fraction: some label is not a whole number.
     """
 
@@ -43,7 +43,7 @@ class LabelFacts:
         lists = sum(isinstance(value, list | tuple) for value in values)
         plain = [value for value in values if not isinstance(value, list | tuple)]
         counts = Counter(text for text in map(label_text, plain) if text not in UNLABELLED)
-        numbers = [label_number(text) for text in counts]
+        numbers = [label_number(text) for text in counts if not is_no_number(text)]
         numeric = bool(numbers) and all(number is not None for number in numbers) and not lists
         fraction = numeric and any(not cast(float, number).is_integer() for number in numbers)
         return cls(counts, counts.total() + lists, lists, numeric, fraction)
@@ -112,5 +112,5 @@ def _are_classes(facts: LabelFacts) -> bool:
     each = facts.num_labelled / found
     if each >= MIN_ROWS_A_NUMBER:
         return True
-    ids = {int(float(text)) for text in facts.counts}
+    ids = {int(float(text)) for text in facts.counts if not is_no_number(text)}
     return min(ids) in (0, 1) and max(ids) - min(ids) + 1 == found and each >= MIN_ROWS_A_CLASS

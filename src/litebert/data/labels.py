@@ -53,6 +53,11 @@ def label_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def is_no_number(text: str) -> bool:
+    """Tell whether a label text spells a number that is not finite: nan, inf, infinity."""
+    return text.strip().lstrip("+-").lower() in ("nan", "inf", "infinity")
+
+
 def indicator(value: Any) -> bool | None:
     """Return the truth value of a 0/1 cell, or None when it is neither."""
     text = label_text(value).lower()

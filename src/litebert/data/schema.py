@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 from litebert.data import columns as find
 from litebert.data.kinds import LabelFacts, infer_kind
-from litebert.data.labels import UNLABELLED, label_parts, label_text
+from litebert.data.labels import UNLABELLED, is_no_number, label_parts, label_text
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
 
@@ -150,6 +150,8 @@ def _from_column(
     found, reason, found_separator = infer_kind(facts, kind=kind, separator=separator)
     separator = separator or found_separator
     names = tuple(labels) if labels else _label_names(values, found, separator)
+    if not labels and facts.is_numeric:
+        names = tuple(name for name in names if not is_no_number(name))
     if found == "regression":
         names = ()
     elif len(names) < 2:
