@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from litebert.errors import CheckpointError
+from litebert.model.head_kinds import HEADS
 
 __all__ = [
     "ARCHITECTURE_HEADS",
@@ -58,9 +59,7 @@ _HEADS: Final = {
 
 HEAD_PARTS: Final[dict[str | None, tuple[str, ...]]] = {
     None: (),
-    "embedding": (),
-    "pretraining": ("mlm", "sentence_order"),
-    **{name: (name,) for name in _HEADS},
+    **{word: kind.parts for word, kind in HEADS.items()},
 }
 """Head word -> heads whose weights it has."""
 

@@ -86,9 +86,10 @@ def explain(error: Exception) -> str:
     """Return one line about an error; torch's advice to switch its protection off is left out."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, pickle.UnpicklingError):
-        detail = next((line for line in lines if "WeightsUnpickler error" in line), "")
-        detail = detail.partition("WeightsUnpickler error:")[2].strip()
-        return f"it is damaged or wants to run code ({detail or 'no pickle of tensors'})"
+        detail = next(
+            (line for line in lines if line.startswith("Trying to")), "no pickle of tensors"
+        )
+        return f"it is damaged or wants to run code ({detail})"
     return lines[0] if lines else type(error).__name__
 
 
