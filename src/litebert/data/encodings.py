@@ -97,12 +97,18 @@ def _wide_encoding(data: bytes) -> str | None:
     if half == 0 or len(data) % 2 or most < 0.9 * (even + odd) or most == 0:
         return None
     name = "utf-16-le" if odd >= even else "utf-16-be"
-    is_latin = most >= 0.2 * half
-    is_other = most >= 2 and not _decodes(data, "utf-8")
+    is_latin = most >= 0.5 * half
+    is_other = most >= 2 and not _is_plain_utf_8(sample)
     if not (is_latin or is_other) or not _decodes(data, name):
         return None
     text = sample.decode(name, errors="ignore")
     return None if len(_CONTROLS.findall(text)) > _MAX_CONTROL_FRACTION * len(text) else name
+
+
+def _is_plain_utf_8(sample: bytes) -> bool:
+    text = sample.decode("utf-8", errors="surrogateescape")
+    odd = len(_ESCAPED.findall(text)) + len(_CONTROLS.findall(text)) - text.count("\x00")
+    return odd <= _MAX_STRAY_CONTROLS
 
 
 def _refuse_binary(text: str, path: Path, *, allow_nul: bool = True) -> None:

@@ -167,6 +167,8 @@ def _from_column(
         _refuse_unique(table, column, len(names), facts.num_labelled)
     if found == "multiclass" and len(names) == 2:
         found = "binary"
+    if found == "binary" and kind is None and len(names) > 2:
+        found = "multiclass"
     if found == "binary" and len(names) > 2:
         raise SettingsError(
             f"kind 'binary' was told, but column {column!r} has {len(names)} labels; "

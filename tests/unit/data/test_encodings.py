@@ -30,6 +30,7 @@ QUOTES = "text,label\n“curly” – it’s €5…,a\n" * 5
         (ENGLISH, "utf-16-be", "utf-16-be"),
         (JAPANESE, "utf-16-le", "utf-16-le"),
         (JAPANESE, "utf-16-be", "utf-16-be"),
+        ("text,label\nслово за словом,метка\n" * 9, "utf-16-le", "utf-16-le"),
         (JAPANESE, "utf-8", "utf-8"),
         (GERMAN, "utf-32", "utf-32-le"),
     ],
@@ -87,6 +88,10 @@ def test_an_encoded_surrogate_blames_its_row(tmp_path: Path) -> None:
     path.write_bytes(b"text,label\nfine,a\nbad \xed\xa0\x80 here,b\nfine too,b\n")
     table = read_table(path, on_bad_row="skip")
     assert [row.line for row in table.skipped] == [3] and len(table) == 2
+
+
+def test_a_stray_nul_does_not_make_utf_16() -> None:
+    assert decode_text(b"nul \x00 here", None, PATH) == ("nul \x00 here", "utf-8")
 
 
 def test_told_encodings() -> None:
