@@ -1,0 +1,179 @@
+"""Logits of a data set, packed to a token budget, and their score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from litebert.data.batch import EncodedExample, collate
+from litebert.errors import DataError, SettingsError
+from litebert.train.micro import forward_packed, is_out_of_memory, to_device
+from litebert.train.precision import Precision
+from litebert.train.stop import StopRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """The result of one evaluation.
+
+    Attributes:
+        score: the task metric; higher is better.
+        metrics: name -> value, the task metric included.
+        logits: [N, C] in data order (tokens of all examples in a row for token heads), for the
+            guard; None to keep it out.
+        labels: matching labels.
+        seconds: time it took.
+    """
+
+    score: float
+    metrics: dict[str, float]
+    logits: NDArray[Any] | None = None
+    labels: NDArray[Any] | None = None
+    seconds: float = 0.0
+
+
+Evaluate = Callable[[nn.Module, StopRequest], Evaluation | None]
+"""Scores a model; returns None when a stop was requested before it was done."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluator:
+    """Scores a model on fixed examples: an `Evaluate`.
+
+    Attributes:
+        examples: labelled examples.
+        score: (logits, labels) -> name -> value, such as `Task.score`.
+        metric: the name in what `score` returns that decides which model is best.
+        greater_is_better: False for a loss-like metric.
+        batch_tokens: most real tokens per forward pass.
+        precision: number type of the forward pass; float32 by default.
+    """
+
+    examples: Sequence[EncodedExample]
+    score: Callable[[NDArray[Any], NDArray[Any]], Mapping[str, float]]
+    metric: str
+    greater_is_better: bool = True
+    batch_tokens: int = 8192
+    precision: Precision = field(default_factory=lambda: Precision("fp32", "cpu"))
+
+    def __call__(self, model: nn.Module, stop: StopRequest) -> Evaluation | None:
+        """Return the scores, or None when a stop was requested.
+
+        Raises:
+            DataError: the examples have no labels.
+            SettingsError: `score` does not return the metric.
+        """
+        start = time.monotonic()
+        labels = collate(self.examples).labels
+        if labels is None:
+            raise DataError("the evaluation examples have no labels")
+        logits = predict_logits(
+            model,
+            self.examples,
+            batch_tokens=self.batch_tokens,
+            precision=self.precision,
+            stop=stop,
+        )
+        if logits is None:
+            return None
+        metrics = {name: float(value) for name, value in self.score(logits, labels).items()}
+        if self.metric not in metrics:
+            raise SettingsError(f"no metric {self.metric!r}; there are: {', '.join(metrics)}")
+        value = metrics[self.metric]
+        return Evaluation(
+            score=value if self.greater_is_better else -value,
+            metrics=metrics,
+            logits=logits,
+            labels=labels,
+            seconds=time.monotonic() - start,
+        )
+
+
+def predict_logits(
+    model: nn.Module,
+    examples: Sequence[EncodedExample],
+    *,
+    batch_tokens: int = 8192,
+    precision: Precision | None = None,
+    stop: StopRequest | None = None,
+) -> NDArray[np.float32] | None:
+    """Return the logits of all examples in their order, or None when a stop was requested.
+
+    Sequence heads give [N, C], token heads [T, C] with the tokens of all examples in a row. The
+    model's training mode is as before afterwards, and no random number is drawn.
+
+    Args:
+        model: has `forward_packed`.
+        examples: at least one; labels are not used.
+        batch_tokens: most real tokens per forward pass.
+        precision: number type; float32 by default.
+        stop: looked at between batches.
+
+    When memory runs out, it starts again with half the tokens per pass.
+
+    Raises:
+        DataError: there are no examples.
+    """
+    if not examples:
+        raise DataError("there is nothing to predict: no examples")
+    longest = max(len(example) for example in examples)
+    while True:
+        try:
+            return _predict(model, examples, batch_tokens, precision, stop)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error) or batch_tokens <= longest:
+                raise
+        batch_tokens = max(longest, batch_tokens // 2)
+
+
+def _predict(
+    model: nn.Module,
+    examples: Sequence[EncodedExample],
+    batch_tokens: int,
+    precision: Precision | None,
+    stop: StopRequest | None,
+) -> NDArray[np.float32] | None:
+    device = next(model.parameters()).device
+    precision = precision or Precision("fp32", device.type)
+    order = sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i))
+    pieces: list[NDArray[np.float32] | None] = [None] * len(examples)
+    was_training = model.training
+    model.eval()
+    try:
+        for chosen in _cut(order, [len(example) for example in examples], batch_tokens):
+            if stop is not None and stop.is_requested:
+                return None
+            batch = collate([_without_label(examples[i]) for i in chosen])
+            with torch.inference_mode(), precision.autocast():
+                logits = forward_packed(model, to_device(batch, device), labels=None).logits
+            rows: NDArray[np.float32] = logits.float().cpu().numpy()
+            is_per_token = len(rows) != batch.num_sequences
+            bounds = batch.cu_seqlens[1:-1] if is_per_token else np.arange(1, len(rows))
+            for i, piece in zip(chosen, np.split(rows, bounds), strict=True):
+                pieces[i] = piece
+    finally:
+        model.train(was_training)
+    return np.concatenate([piece for piece in pieces if piece is not None])
+
+
+def _cut(order: list[int], lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    batches: list[list[int]] = []
+    tokens = 0
+    for i in order:
+        if not batches or tokens + lengths[i] > batch_tokens:
+            batches.append([])
+            tokens = 0
+        batches[-1].append(i)
+        tokens += lengths[i]
+    return batches
+
+
+def _without_label(example: EncodedExample) -> EncodedExample:
+    return EncodedExample(example.ids, example.type_ids, None, example.index)

@@ -1,0 +1,154 @@
+"""Optimizers over the official parameter groups, and their state by parameter name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from litebert.errors import CheckpointError, SettingsError
+from litebert.registry import Registry
+from litebert.train.settings import TrainSettings
+
+UNCORRECTED_START: Final = 1e6
+"""Step count at which Adam's bias corrections, 1 - beta^step, have become exactly 1 in float32."""
+
+
+class OptimizerFactory(Protocol):
+    """Makes an optimizer, or is an optimizer class that takes groups and `lr`."""
+
+    def __call__(self, groups: list[dict[str, Any]], settings: TrainSettings) -> Any:
+        """Return a `torch.optim.Optimizer` over the parameter groups."""
+        ...
+
+
+OPTIMIZERS: Final[Registry[OptimizerFactory]] = Registry("optimizer")
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Return two groups: weights with decay, and biases and LayerNorm without.
+
+    The second are the parameters of fewer than two dimensions: every bias and every LayerNorm
+    weight is a vector and nothing else is. Parameters that need no gradient are left out.
+
+    Source: `AdamWeightDecayOptimizer` of google-research/albert, which excludes the names
+        "LayerNorm", "layer_norm" and "bias".
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]
+
+
+def make_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
+    """Return the optimizer that the settings name, over the parameters of `model`.
+
+    A dotted path may lead to a factory `(groups, settings)` or to an optimizer class, which is
+    called with the groups and `lr`.
+
+    Raises:
+        SettingsError: unknown name, nothing to train, or what the path leads to is no optimizer.
+    """
+    groups = [group for group in parameter_groups(model, settings.weight_decay) if group["params"]]
+    if not groups:
+        raise SettingsError("no parameter of the model needs a gradient; unfreeze some")
+    factory: Any = OPTIMIZERS.get(settings.optimizer)
+    if isinstance(factory, type) and issubclass(factory, torch.optim.Optimizer):
+        optimizer: Any = factory(groups, lr=settings.learning_rate)  # pyright: ignore[reportCallIssue]
+    else:
+        optimizer = factory(groups, settings)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise SettingsError(
+            f"optimizer {settings.optimizer!r} made a {type(optimizer).__name__}; it must be a "
+            "torch.optim.Optimizer class or a function (groups, settings) that returns one"
+        )
+    return optimizer
+
+
+@OPTIMIZERS.register("adamw")
+def adamw(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
+    """Return AdamW with decoupled decay, as one fused kernel where the device has it.
+
+    With `bias_correction=False` this is the optimizer of the official fine-tuning code: the
+    update is m / (sqrt(v) + eps) from the first step on.
+
+    Source: Loshchilov and Hutter 2019, algorithm 2; google-research/albert `optimization.py`.
+    """
+    optimizer = torch.optim.AdamW(
+        groups,
+        lr=settings.learning_rate,
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
+        fused=_has_fused(groups),
+    )
+    if not settings.bias_correction:
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            optimizer.state[parameter] = {
+                "step": torch.tensor(UNCORRECTED_START, device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+    return optimizer
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """Set the rate of the next update for all groups."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+
+
+def optimizer_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the optimizer's memory as (tensors, JSON scalars), both keyed by parameter name.
+
+    Raises:
+        CheckpointError: the optimizer keeps something that is neither tensor nor JSON scalar.
+    """
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"{name}/{key}"] = value
+            elif value is None or isinstance(value, bool | int | float | str):
+                scalars[f"{name}/{key}"] = value
+            else:
+                raise CheckpointError(
+                    f"optimizer {type(optimizer).__name__} keeps a {type(value).__name__} as "
+                    f"{key!r}; only tensors and plain numbers can be saved: choose another"
+                )
+    return tensors, scalars
+
+
+def load_optimizer_state(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    tensors: Mapping[str, Tensor],
+    scalars: Mapping[str, Any],
+) -> None:
+    """Put back what `optimizer_state` returned.
+
+    Raises:
+        CheckpointError: it belongs to a parameter that the model does not have.
+    """
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
+    for path, value in (*tensors.items(), *scalars.items()):
+        name, _, key = path.rpartition("/")
+        if name not in parameters:
+            raise CheckpointError(f"the saved optimizer knows parameter {name!r}, the model not")
+        parameter = parameters[name]
+        if isinstance(value, Tensor):
+            value = value.clone().to(parameter.device)
+        optimizer.state[parameter][key] = value
+
+
+def _has_fused(groups: list[dict[str, Any]]) -> bool:
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    return all(
+        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in parameters
+    )

@@ -1,0 +1,70 @@
+"""Learning-rate schedules: pure functions of the step, so that resuming needs no state."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Protocol
+
+from litebert.registry import Registry
+
+
+class Schedule(Protocol):
+    """Multiplier of the peak learning rate."""
+
+    def __call__(self, step: float, total_steps: float, warmup_steps: float) -> float:
+        """Return a multiplier in [0, 1] for the update that follows `step` finished ones.
+
+        Args:
+            step: updates done, from 0; fractions are allowed (time budgets).
+            total_steps: updates of the whole run, > 0.
+            warmup_steps: updates over which the rate rises.
+        """
+        ...
+
+
+SCHEDULES: Final[Registry[Schedule]] = Registry("schedule")
+
+
+@SCHEDULES.register("linear")
+def linear(step: float, total_steps: float, warmup_steps: float) -> float:
+    """Rise linearly to 1, then fall linearly to 0 at the end.
+
+    The fall is that of a run without warm-up: at the end of the warm-up the rate steps down from
+    1 to 1 - warmup/total.
+
+    Source: `optimization.py` of google-research/albert: polynomial decay of power 1 over all
+        steps, replaced by `step / warmup` while step < warmup.
+    Differs from: transformers, whose decay starts at 1 where the warm-up ends.
+    """
+    if step < warmup_steps:
+        return step / warmup_steps
+    return max(0.0, 1.0 - step / total_steps)
+
+
+@SCHEDULES.register("linear_offset")
+def linear_offset(step: float, total_steps: float, warmup_steps: float) -> float:
+    """Rise linearly to 1, then fall linearly from 1 to 0, without a step between.
+
+    Source: `get_linear_schedule_with_warmup` of transformers.
+    """
+    if step < warmup_steps:
+        return step / warmup_steps
+    return max(0.0, (total_steps - step) / max(1.0, total_steps - warmup_steps))
+
+
+@SCHEDULES.register("constant")
+def constant(step: float, total_steps: float, warmup_steps: float) -> float:  # noqa: ARG001
+    """Rise linearly to 1 and stay there."""
+    return step / warmup_steps if step < warmup_steps else 1.0
+
+
+@SCHEDULES.register("cosine")
+def cosine(step: float, total_steps: float, warmup_steps: float) -> float:
+    """Rise linearly to 1, then fall along half a cosine to 0.
+
+    Source: Loshchilov and Hutter 2017, equation 5, without restarts.
+    """
+    if step < warmup_steps:
+        return step / warmup_steps
+    part = min(1.0, (step - warmup_steps) / max(1.0, total_steps - warmup_steps))
+    return 0.5 * (1.0 + math.cos(math.pi * part))
