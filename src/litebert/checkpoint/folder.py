@@ -26,6 +26,7 @@ from litebert.checkpoint.files import (
 from litebert.checkpoint.keys import ARCHITECTURE_HEADS, CLASSIFIER_HEADS, resolve
 from litebert.checkpoint.matching import OUR_PREFIX, check_memory, fill, match
 from litebert.checkpoint.saving import save_model
+from litebert.checkpoint.skeleton import reserve, skeleton
 from litebert.checkpoint.vocabulary import check_vocabulary
 from litebert.checkpoint.weights import MAX_HEADER_BYTES, WeightFiles, find_weights
 from litebert.errors import CheckpointError, SettingsError
@@ -84,7 +85,7 @@ def load_encoder(
     config = opened.config.replace(litebert={"head": None})
     if add_pooler is None:
         add_pooler = allow_missing_pooler or _has_pooler(opened)
-    with torch.device("meta"):
+    with skeleton():
         model = model_class(config, add_pooler=add_pooler)
     _fill_model(model, opened, head=None, allow_missing_pooler=allow_missing_pooler)
     return model.to(device).eval()
@@ -129,7 +130,7 @@ def load_model(
         )
     config = opened.config.replace(**changes) if changes else opened.config
     try:
-        with torch.device("meta"):
+        with skeleton():
             model = model_class(config, chosen)
     except SettingsError as error:
         if head is not None:
@@ -263,7 +264,7 @@ def _fill_model(
     allow_new_head: bool = False,
     allow_missing_pooler: bool = False,
 ) -> None:
-    """Give a model that was built on `meta` its memory and its weights."""
+    """Give a model that was built as a skeleton its memory and its weights."""
     files, config = opened.files, opened.config
     found = resolve(
         files.entries,
@@ -281,7 +282,7 @@ def _fill_model(
         allow_missing_pooler=allow_missing_pooler,
     )
     check_memory(model.state_dict(), files.path)
-    model.to_empty(device="cpu")
+    reserve(model)
     fill(model.state_dict(), plan, files.path)
     for part in plan.fresh:
         _start_anew(model, part, config.initializer_range)
