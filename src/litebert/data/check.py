@@ -13,7 +13,7 @@ from litebert.data.near_duplicates import find_near_duplicates
 from litebert.data.report import DataReport, Lengths, Place, Problem, Severity
 from litebert.data.rows import SkippedRow
 from litebert.data.schema import Schema
-from litebert.data.split import split_examples, text_key
+from litebert.data.split import normalise_text, split_examples, text_key
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
 
@@ -166,6 +166,11 @@ def _add_classes(
     rare = [f"{name} ({count})" for name, count in counts.items() if 0 < count < RARE_ROWS]
     unscored = [name for name, count in eval_counts.items() if not count and counts[name]]
     dominant = [n for n, count in counts.items() if count > _DOMINANT_FRACTION * num_rows]
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for name in counts:
+        spellings[normalise_text(name)].append(name)
+    similar = [" = ".join(names) for names in spellings.values() if len(names) > 1]
+    add("warning", "similar_labels", similar, "labels that differ in case or spacing only")
     add("error", "untrained_classes", untrained, "classes without a training row")
     add("warning", "rare_classes", rare, f"classes with fewer than {RARE_ROWS} training rows")
     add("warning", "unscored_classes", unscored, "classes that the evaluation rows never have")

@@ -14,6 +14,7 @@ from litebert.errors import DataError, SettingsError
 
 _SAMPLE_ROWS = 5000
 _MIN_INDICATORS = 2
+_LABEL_ENDS = ("label", "class", "category", "sentiment", "intent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def label_columns(
         if name in plain:
             return (plain[name],), f"label column {plain[name]!r}: by its name"
     for column in rest:
-        if plain_name(column).endswith(("label", "class", "category")):
+        if plain_name(column).endswith(_LABEL_ENDS):
             return (column,), f"label column {column!r}: by the end of its name"
     rest = [column for column in rest if plain_name(column) not in ID_NAMES]
     flags = [column for column in rest if _is_indicator(table, column)]

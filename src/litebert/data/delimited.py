@@ -6,6 +6,7 @@ broken quotes silently; this reader does none of that.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from litebert.data.rows import BadRows, Row, row_problem
 from litebert.errors import DataError, SettingsError
 
 DELIMITERS = (",", "\t", ";", "|")
+_EXCEL_HINT = re.compile(r"sep=(.)(\r?\n|\r)")
 _SNIFF_RECORDS = 200
 _SNIFF_CHARS = 1 << 18
 
@@ -81,17 +83,22 @@ def read_delimited(
         raise SettingsError(
             f"delimiter {delimiter!r} must be one character, not a quote or newline"
         )
-    if not text.strip("\r\n\x00 "):
-        raise DataError("the file holds only blank lines; give a file with rows", path=path)
+    hint = _EXCEL_HINT.match(text)
+    if hint is not None:
+        delimiter = delimiter or hint[1]
+        text = hint[2] + text[hint.end() :]  # a blank line, so that line numbers stay
     separator = delimiter or sniff_delimiter(text)
     quoted = _quotes_enclose(text, separator) if quoting is None else quoting
-    records = read_records(text, separator, quoting=quoted)
-    first = next(records)
-    sample = [first.fields, *(r.fields for r in islice(records, _SNIFF_RECORDS))]
-    named = has_header(sample) if header is None else header
-    if named and first.problem:
+    records = list(islice(read_records(text, separator, quoting=quoted), _SNIFF_RECORDS))
+    if not records:
+        raise DataError("the file holds only blank lines; give a file with rows", path=path)
+    first = records[0]
+    if first.problem and header is not False:
         raise DataError(f"the header cannot be read: {first.problem}", path=path, line=first.line)
-    width = len(first.fields) if named else Counter(map(len, sample)).most_common(1)[0][0]
+    named = has_header([record.fields for record in records]) if header is None else header
+    whole = [record for record in records if record.problem is None] or records
+    widths = Counter(len(record.fields) for record in whole)
+    width = len(first.fields) if named else widths.most_common(1)[0][0]
     columns = name_columns(first.fields if named else [""] * width, path, first.line)
     rows: list[Row] = []
     for record in islice(read_records(text, separator, quoting=quoted), int(named), None):
@@ -112,6 +119,9 @@ def _make_row(record: Record, columns: list[str], bad_rows: BadRows, path: Path)
             f"{len(record.fields)} cells, the columns are {len(columns)}: {what}; "
             "quote cells that hold the delimiter",
         )
+        return None
+    if record.fields == columns:
+        bad_rows.add(record.line, "the header once more; files were joined, remove this line")
         return None
     values = dict(zip(columns, record.fields, strict=True))
     problem = row_problem(values)

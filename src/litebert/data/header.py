@@ -32,8 +32,8 @@ TEXT_NAMES = (
     "document", "description", "headline", "title", "input", "texts", "sentences",
 )  # fmt: skip
 LABEL_NAMES = (
-    "label", "labels", "class", "category", "target", "intent", "score", "sentiment", "y",
-    "goldlabel", "topic", "emotion", "tag", "tags", "rating", "stars", "quality", "isduplicate",
+    "label", "labels", "class", "category", "target", "intent", "sentiment", "y",
+    "goldlabel", "topic", "emotion", "tag", "tags", "score", "rating", "stars", "quality", "isduplicate",
     "similarity", "output", "classes", "categories", "polarity", "coarselabel",
 )  # fmt: skip
 ID_NAMES = frozenset(
@@ -108,8 +108,7 @@ def _repeats(first: Sequence[str], body: Sequence[Sequence[str]], *, ignore_know
     """Tell whether a first cell is an ordinary value of a column that repeats values."""
     for index, cell in enumerate(first):
         values = [record[index].strip() for record in body]
-        if ignore_known and plain_name(cell) in _KNOWN:
-            continue
-        if cell and cell in values and len(set(values)) < len(values):
+        known = ignore_known and plain_name(cell) in _KNOWN
+        if not known and cell and cell in values and len(set(values)) < len(values):
             return True
     return False

@@ -23,6 +23,13 @@ __all__ = ["READERS", "ReadOptions", "Reader", "Source", "load_source"]
 BUILT_IN = (glue, named_sources)
 """Modules that register readers when they are imported."""
 
+_RECOGNISED = (
+    (("seq.in", "label"), "seq_in"),
+    (("train/seq.in", "train/label"), "seq_in"),
+    (("mapping.txt", "train_text.txt", "train_labels.txt"), "tweeteval"),
+)
+"""Files of a folder that say which reader it needs."""
+
 
 def load_source(
     path: Path | str,
@@ -39,7 +46,8 @@ def load_source(
     """Read a data set.
 
     Without `task`, a file is a table or fastText lines; a folder holds files named train, dev
-    (valid, validation, val, eval) and test, or `train/<class>/*.txt`, or `<class>/*.txt`.
+    (valid, validation, val, eval) and test, or `train/<class>/*.txt`, or `<class>/*.txt`, or the
+    files of a reader that no other data has (`seq.in`, `train_text.txt`).
 
     Args:
         path: file or folder.
@@ -96,6 +104,9 @@ def _read_file(path: Path, options: ReadOptions) -> Table:
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Source:
+    for names, task in _RECOGNISED:
+        if all((folder / name).is_file() for name in names):
+            return READERS.get(task)(folder, options)
     folders = find_split_folders(folder)
     if "train" in folders:
         tables = {split: read_class_folder(path, options) for split, path in folders.items()}

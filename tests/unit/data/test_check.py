@@ -115,6 +115,11 @@ def test_classes_without_rows_and_dominant_ones(tmp_path: Path) -> None:
     }
 
 
+def test_labels_that_differ_in_case_only(tmp_path: Path) -> None:
+    table = make(tmp_path / "a.csv", sentences(60), ["Yes", "yes", "no"] * 20)
+    assert codes(check_data(table, schema=infer_schema(table))) == {"similar_labels": "warning"}
+
+
 def test_many_conflicts_are_an_error(tmp_path: Path) -> None:
     texts = sentences(50)
     table = make(tmp_path / "a.csv", texts + texts[:10], ["a", "b"] * 25 + ["b", "a"] * 5)

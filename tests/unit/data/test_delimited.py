@@ -145,3 +145,22 @@ def test_a_quadratic_pattern_stays_fast() -> None:
     text = "text,label\n" + '"a\n' * 40_000 + "b,1\n"
     _, rows, _ = read_delimited(text, bad_rows, PATH, delimiter=",", header=True)
     assert len(rows) == 1
+
+
+def test_the_separator_line_of_spreadsheets() -> None:
+    assert rows_of("sep=;\r\ntext;label\r\na, b;1\r\n") == [(3, ["a, b", "1"])]
+
+
+def test_a_second_header_is_a_bad_row() -> None:
+    with pytest.raises(DataError, match="header once more") as caught:
+        rows_of("text,label\na b,1\ntext,label\nc d,2\n")
+    assert caught.value.line == 3
+
+
+def test_a_broken_first_record_is_a_header_unless_told_otherwise() -> None:
+    text = '"a" b,1\nfine,2\n'
+    with pytest.raises(DataError, match="the header cannot be read"):
+        rows_of(text)
+    bad_rows = BadRows(PATH, "skip")
+    _, rows, _ = read_delimited(text, bad_rows, PATH, header=False)
+    assert [row.line for row in rows] == [2] and [row.line for row in bad_rows.skipped] == [1]

@@ -81,7 +81,9 @@ REFUSED: dict[str, tuple[str, bytes, int | None, str]] = {
     "JSON empty list": ("x.json", b"[]", None, "no rows"),
     "JSON deep list": ("x.json", b"[" * 100_000, 1, "nested too deeply"),
     "JSON deep line": ("x.jsonl", b'{"a":' * 100_000 + b"\n", 1, "nested too deeply"),
-    "JSON deep object": ("x.json", b'{"a":\n' * 100_000, 1, "nested too deeply|not JSON"),
+    "JSON deep first line": ("x.json", b'{"a":' * 100_000 + b"\n{}", 1, "nested too deeply"),
+    "JSON of scalars": ("x.json", b'{"a": 1,\n"b": 2}', 1, "is not a table"),
+    "JSON late deep object": ("x.json", b'{\n"a":' * 100_000, 1, "nested too deeply|not JSON"),
     "JSON list cut": ("x.json", b'[{"text":"a","label":"x"},\n{"text":"b","label":"y"}', 2, "cut"),
     "JSON rubbish behind": ("x.json", b'[{"text":"a","label":"x"}]\n more', 2, "after the end"),
     "JSON surrogate": ("x.jsonl", b'{"text":"a \\ud800","label":"x"}\n', 1, "surrogate U\\+D800"),
@@ -122,6 +124,7 @@ REFUSED: dict[str, tuple[str, bytes, int | None, str]] = {
     "gzip of nothing": ("x.csv.gz", gzip.compress(b""), None, "empty"),
     "gzip rubbish": ("x.csv.gz", b"\x1f\x8b" + b"rubbish" * 9, None, "damaged"),
     "fastText without text": ("x.txt", b"__label__a hi\n__label__b\n", 2, "no text"),
+    "fastText with NUL": ("x.txt", b"__label__a hi\n__label__b x\x00y\n", 2, "NUL"),
     "fastText without label": ("x.txt", b"__label__a hi\nplain\n", 2, "no __label__"),
 }
 

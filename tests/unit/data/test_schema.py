@@ -40,6 +40,7 @@ def texts(number: int, word: str = "some words here") -> list[object]:
         ([1, 2, 3, 4, 5] * 4, "multiclass"),
         (list(range(30)) * 10, "multiclass"),
         ([i * 7 for i in range(100)] * 2, "regression"),
+        ([i * 7 for i in range(40)] * 25, "multiclass"),
         ([0.5, 1.25, 3.0] * 7, "regression"),
         (["0.500", "5.000"] * 10, "regression"),
         ([["a"], ["a", "b"], []] * 7, "multilabel"),

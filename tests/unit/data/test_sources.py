@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from litebert.data.examples import make_examples
+from litebert.data.layouts import list_folder
 from litebert.data.lines import read_lines
 from litebert.data.sources import READERS, load_source
 from litebert.errors import DataError, LitebertError, SettingsError
@@ -265,6 +266,30 @@ def test_named_faults(tmp_path: Path, name: str, files: dict[str, str], message:
         write(tmp_path / file, text)
     with pytest.raises(DataError, match=message):
         load_source(tmp_path, name)
+
+
+def test_parts_of_named_data(tmp_path: Path) -> None:
+    make_seq_in(tmp_path / "snips" / "train")
+    assert len(load_source(tmp_path / "snips").train) == 2  # recognised without a task name
+    assert len(load_source(tmp_path / "snips" / "train").train) == 2
+    assert len(load_source(tmp_path / "snips/train/seq.in", "seq_in").train) == 2
+    make_tweeteval(tmp_path / "irony")
+    write(tmp_path / "irony" / "val_text.txt", "three\n")
+    write(tmp_path / "irony" / "val_labels.txt", "1\n")
+    assert load_source(tmp_path / "irony").train.format == "tweeteval"
+    assert labels(load_source(tmp_path / "irony/val_text.txt", "tweeteval").train) == ["cross"]
+    news = write(tmp_path / "train.tsv", "A text, long\tSports\nB text\tWorld\nC text\tWorld\n")
+    assert load_source(news, "ag_news").schema().text_columns == ("description",)
+
+
+def test_folders_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litebert.data.layouts._MAX_FILES", 1)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(DataError, match="2 entries, at most 1"):
+        list_folder(tmp_path)
+    with pytest.raises(DataError, match="cannot list the folder"):
+        list_folder(tmp_path / "absent")
 
 
 def test_lines(tmp_path: Path) -> None:
