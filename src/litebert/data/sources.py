@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litebert.data import glue, named_sources
+from litebert.data.arrow_folders import is_arrow_folder, read_arrow_folder
 from litebert.data.layouts import (
     find_split_files,
     find_split_folders,
@@ -46,8 +47,9 @@ def load_source(
     """Read a data set.
 
     Without `task`, a file is a table or fastText lines; a folder holds files named train, dev
-    (valid, validation, val, eval) and test, or `train/<class>/*.txt`, or `<class>/*.txt`, or the
-    files of a reader that no other data has (`seq.in`, `train_text.txt`).
+    (valid, validation, val, eval) and test, or `train/<class>/*.txt`, or `<class>/*.txt`, or
+    what the `datasets` library saved, or the files of a reader that no other data has (`seq.in`,
+    `train_text.txt`).
 
     Args:
         path: file or folder.
@@ -107,6 +109,8 @@ def _read_folder(folder: Path, options: ReadOptions) -> Source:
     for names, task in _RECOGNISED:
         if all((folder / name).is_file() for name in names):
             return READERS.get(task)(folder, options)
+    if is_arrow_folder(folder):
+        return read_arrow_folder(folder, options)
     folders = find_split_folders(folder)
     if "train" in folders:
         tables = {split: read_class_folder(path, options) for split, path in folders.items()}
