@@ -16,6 +16,8 @@ CONSTANT_FRACTION = 0.999
 CONSTANT_SPREAD = 0.05
 """Regression: answers that spread less than this part of the labels' spread are constant."""
 
+_ROUNDING = 1e-9
+
 
 def chance_loss(labels: NDArray[Any]) -> float | None:
     """Return the mean loss of the best constant answer, in nats (or squared units).
@@ -31,7 +33,7 @@ def chance_loss(labels: NDArray[Any]) -> float | None:
         parts = counts / max(1, counts.sum())
         loss = float(-(parts * np.log(parts)).sum())
     elif labels.ndim == 2:
-        ones = np.clip(labels.mean(0), 1e-12, 1 - 1e-12)
+        ones = np.clip(labels.mean(0, dtype=np.float64), 1e-12, 1 - 1e-12)
         loss = float(-(ones * np.log(ones) + (1 - ones) * np.log(1 - ones)).mean())
     else:
         loss = float(np.var(labels, dtype=np.float64))
@@ -129,8 +131,8 @@ def _examine_numbers(scores: NDArray[Any], labels: NDArray[Any], chance: float) 
 
 
 def _standard_errors(values: NDArray[Any]) -> float:
-    """Mean of `values` in units of its standard error; 0 for values without any spread."""
+    """Mean of `values` in units of its standard error; 0 where the spread is mere rounding."""
     spread = float(np.std(values))
-    if not spread > 0 or not np.isfinite(spread):
+    if not spread > _ROUNDING or not np.isfinite(spread):
         return 0.0
     return float(values.mean()) / spread * float(np.sqrt(len(values)))

@@ -70,7 +70,8 @@ class Keeper:
         if self.saved == (state.step, state.evaluated_step):
             return None
         good_before = state.good_step
-        if state.step % self._plan.save_steps == 0:
+        is_healthy = self._snapshot.guard.state.bad_steps_in_row == 0
+        if is_healthy and state.step % self._plan.save_steps == 0:
             state.good_step = state.step
         folder: Path | None = None
         try:
