@@ -27,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help without rich starts in half the time
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train, shrink and ship small text encoders (ALBERT and its kin).",
     epilog="Start with: litebert quickstart    Your own data: litebert train reviews.csv",

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -77,8 +76,6 @@ def diagnose(*, quick: bool = False) -> Diagnosis:
 
 def _system() -> Check:
     found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    if sys.version_info < (3, 11):
-        return Check("python", "problem", found, "install Python 3.11 or newer")
     return Check("python", "ok", found)
 
 
@@ -223,8 +220,8 @@ def _version(package: str) -> str | None:
 
 
 def _number_formats() -> Check:
-    from litebert.train.precision import measure_precision
+    from litebert.train.precision import choose_precision
 
-    choice = measure_precision()
+    choice = choose_precision()
     speeds = ", ".join(f"{name} {speed:.1f}" for name, speed in choice.gflops.items())
     return Check("number formats", "ok", f"matmul GFLOP/s: {speeds}; training uses {choice.name}")

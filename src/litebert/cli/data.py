@@ -1,0 +1,53 @@
+"""`litebert data ...`: look at a data set before training on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Look at data before training on it.")
+
+
+@app.callback()
+def root() -> None:
+    """Commands about data."""
+
+
+@app.command("check")
+def check(
+    data: Path = typer.Argument(help="File or folder with labelled examples."),
+    evaluation: Path | None = typer.Option(
+        None, "--eval", help="Evaluation file, to look for leakage."
+    ),
+    task: str | None = typer.Option(None, "--task", help="Named source, such as glue/cola."),
+    tokenizer: Path | None = typer.Option(
+        None, "--tokenizer", help="Model folder whose tokenizer is used."
+    ),
+    max_length: int = typer.Option(128, "--max-length", min=8, help="Tokens kept of an example."),
+    text_column: list[str] | None = typer.Option(
+        None, "--text-column", help="Column with the text."
+    ),
+    label_column: str | None = typer.Option(None, "--label-column", help="Column with the label."),
+    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
+    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+) -> None:
+    """Report classes, duplicates, leakage, truncation and unreadable rows; exit 1 if there is a problem."""
+    from litebert.recipes.data_check import run_check
+
+    report = run_check(
+        data,
+        evaluation,
+        task=task,
+        tokenizer=tokenizer,
+        max_length=max_length,
+        text_columns=tuple(text_column or ()) or None,
+        label_column=label_column,
+        encoding=encoding,
+    )
+    typer.echo(
+        json.dumps(report.to_json(), indent=2, ensure_ascii=False) if as_json else report.to_text()
+    )
+    if not report.is_clean:
+        raise typer.Exit(1)

@@ -1,0 +1,109 @@
+"""`litebert train`: a labelled file in, a trained, scored and saved model out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+class BadRow(StrEnum):
+    """What to do with a record that cannot be used."""
+
+    error = "error"
+    skip = "skip"
+
+
+class Kind(StrEnum):
+    """What a label is."""
+
+    binary = "binary"
+    multiclass = "multiclass"
+    multilabel = "multilabel"
+    regression = "regression"
+
+
+def train(
+    data: Path | None = typer.Argument(
+        None, help="Labelled file or folder. Not needed with --config or --resume."
+    ),
+    evaluation: Path | None = typer.Option(
+        None, "--eval", help="Labelled file to score on; else a part is held out."
+    ),
+    out: Path | None = typer.Option(None, "--out", "-o", help="Run folder; default runs/NAME-N."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before training."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and stop."),
+    resume: Path | None = typer.Option(None, "--resume", help="Continue the run in this folder."),
+    config: Path | None = typer.Option(None, "--config", "-c", help="Settings file (TOML)."),
+    task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
+    model: str | None = typer.Option(None, "--model", "-m", help="Model folder, preset, or auto."),
+    text_column: list[str] | None = typer.Option(
+        None, "--text-column", help="Text column; twice for pairs."
+    ),
+    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
+    kind: Kind | None = typer.Option(None, "--kind", help="What a label is."),
+    metric: str | None = typer.Option(None, "--metric", help="Main score."),
+    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the files."),
+    on_bad_row: BadRow | None = typer.Option(
+        None, "--on-bad-row", help="Unusable record: stop, or skip and count."
+    ),
+    epochs: float | None = typer.Option(None, "--epochs", help="Passes over the data."),
+    learning_rate: float | None = typer.Option(None, "--lr", help="Peak learning rate."),
+    batch_size: int | None = typer.Option(None, "--batch-size", help="Examples per step."),
+    max_length: int | None = typer.Option(None, "--max-length", help="Tokens kept of an example."),
+    max_seconds: float | None = typer.Option(
+        None, "--max-seconds", help="Time budget of each seed."
+    ),
+    seeds: int | None = typer.Option(
+        None, "--seeds", min=1, help="Train this many times; median and spread."
+    ),
+    seed: int | None = typer.Option(None, "--seed", min=0, help="First seed."),
+    no_baselines: bool = typer.Option(
+        False, "--no-baselines", help="Leave out majority and TF-IDF."
+    ),
+    overrides: list[str] | None = typer.Option(
+        None, "--set", help="Any setting: section.key=value."
+    ),
+) -> None:
+    """Train a classifier or regressor on a labelled table and say honestly how good it is."""
+    from litebert.cli.training import TrainingRequest, run_training
+    from litebert.errors import SettingsError
+
+    told: dict[str, dict[str, Any]] = {
+        "data": {
+            "train": data and str(data),
+            "eval": evaluation and str(evaluation),
+            "task": task,
+            "encoding": encoding,
+            "text_columns": text_column or None,
+            "label_column": label_column,
+            "kind": kind and str(kind),
+            "metric": metric,
+            "on_bad_row": on_bad_row and str(on_bad_row),
+            "max_length": max_length,
+        },
+        "model": {"source": model},
+        "train": {
+            "epochs": epochs,
+            "learning_rate": learning_rate,
+            "batch_size": batch_size,
+            "max_seconds": max_seconds,
+            "seed": seed,
+        },
+        "": {"num_seeds": seeds, "has_baselines": False if no_baselines else None},
+    }
+    if data is None and config is None and resume is None:
+        raise SettingsError("nothing to train on: give DATA, --config FILE or --resume FOLDER")
+    run_training(
+        TrainingRequest(
+            told=told,
+            overrides=tuple(overrides or ()),
+            config=config,
+            out=out,
+            resume=resume,
+            ask=not yes,
+            dry_run=dry_run,
+        )
+    )

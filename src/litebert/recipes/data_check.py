@@ -1,0 +1,42 @@
+"""Wiring of `litebert data check`: source, schema and tokenizer into one report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from litebert.data.check import check_data
+from litebert.data.report import DataReport
+from litebert.data.sources import load_source
+from litebert.recipes.run_folder import model_folder
+from litebert.text.tokenizer import Tokenizer
+
+__all__ = ["run_check"]
+
+
+def run_check(
+    data: Path,
+    evaluation: Path | None = None,
+    *,
+    task: str | None = None,
+    tokenizer: Path | None = None,
+    max_length: int = 128,
+    text_columns: tuple[str, ...] | None = None,
+    label_column: str | None = None,
+    encoding: str | None = None,
+) -> DataReport:
+    """Check a data set; arguments as the command line has them.
+
+    Raises:
+        DataError: no usable record.
+        SettingsError: a column or reader that does not exist.
+        CheckpointError: `tokenizer` is no model folder.
+    """
+    source = load_source(data, task, eval_path=evaluation, encoding=encoding, on_bad_row="skip")
+    schema = source.schema(text_columns=text_columns, label_column=label_column)
+    return check_data(
+        source.train,
+        source.eval,
+        schema=schema,
+        tokenizer=Tokenizer.from_pretrained(model_folder(tokenizer)) if tokenizer else None,
+        max_length=max_length,
+    )

@@ -1,0 +1,139 @@
+"""Scores of a saved model on labelled data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from litebert.data.examples import make_examples
+from litebert.data.rows import SkippedRow
+from litebert.data.sources import load_source
+from litebert.errors import DataError, SettingsError
+from litebert.recipes.predictor import Predictor
+from litebert.tasks.baselines import majority_baseline
+from litebert.tasks.classification import SequenceClassification
+from litebert.tasks.evaluation import Evaluation, evaluate_answers
+
+if TYPE_CHECKING:
+    from litebert.data.readers import Source
+    from litebert.data.tables import Table
+
+__all__ = ["EvaluationJob", "EvaluationReport", "evaluate_folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationJob:
+    """What to score on.
+
+    Attributes:
+        data: labelled file or folder.
+        task: named reader, or None.
+        split: train, eval, test, or auto (eval where there is one, else train).
+        encoding: Python codec name, or None to find out.
+        skip_bad_rows: leave unusable records out instead of stopping.
+    """
+
+    data: Path
+    task: str | None = None
+    split: str = "auto"
+    encoding: str | None = None
+    skip_bad_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationReport:
+    """Scores with everything needed to judge them."""
+
+    metric: str
+    examples: int
+    evaluation: Evaluation
+    majority: dict[str, float]
+    skipped: tuple[SkippedRow, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `--json`."""
+        return {
+            "format_version": 1,
+            "metric": self.metric,
+            "examples": self.examples,
+            "skipped": [
+                {"file": str(r.path), "line": r.line, "reason": r.reason} for r in self.skipped
+            ],
+            "scores": self.evaluation.scores,
+            "majority": self.majority,
+            "classes": [asdict(row) for row in self.evaluation.class_table],
+            "confusion": self.evaluation.confusion,
+            "seconds": self.seconds,
+        }
+
+    def lines(self) -> list[str]:
+        """Return the scores for a person."""
+        scores = self.evaluation.scores
+        rate = self.examples / max(self.seconds, 1e-9)
+        lines = [f"{self.examples:,} examples in {self.seconds:.1f} s ({rate:,.0f} a second)"]
+        lines += [f"{len(self.skipped):,} records left out"] if self.skipped else []
+        lines += [f"{'':<18} {'model':>8} {'majority':>9}"]
+        order = [self.metric, *(name for name in scores if name != self.metric)]
+        lines += [
+            f"{name:<18} {scores[name]:>8.4f} {self.majority.get(name, float('nan')):>9.4f}"
+            for name in order
+        ]
+        if self.evaluation.class_table:
+            width = max(5, *(len(row.label) for row in self.evaluation.class_table))
+            lines += ["", f"{'class':<{width}}  precision  recall      f1  examples"]
+            lines += [
+                f"{row.label:<{width}}  {row.precision:>9.3f}  {row.recall:>6.3f}  {row.f1:>6.3f}  {row.support:>8,}"
+                for row in self.evaluation.class_table
+            ]
+        return lines
+
+
+def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
+    """Score the model in `folder`.
+
+    Raises:
+        CheckpointError: no usable model, or one without a classification task.
+        DataError: unusable data.
+        SettingsError: the data lack a column, or there is no such split.
+    """
+    predictor = Predictor.load(folder)
+    task = predictor.required_task
+    if not isinstance(task, SequenceClassification):
+        raise SettingsError(f"{folder}: task {task.name!r} is scored by its own command")
+    policy = "skip" if job.skip_bad_rows else "error"
+    source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=policy)
+    table = _choose(source, job.split)
+    skipped = list(table.skipped)
+    examples = make_examples(table, task.table_schema, policy, skipped=skipped)
+    if not examples:
+        raise DataError("there is no usable record to score on", path=table.path)
+    start = time.monotonic()
+    logits = predictor.logits(examples)
+    seconds = time.monotonic() - start
+    labels = np.asarray([task.encode_label(example) for example in examples])
+    return EvaluationReport(
+        metric=task.metric,
+        examples=len(examples),
+        evaluation=evaluate_answers(task, logits, labels, examples),
+        majority=majority_baseline(task, examples, examples).scores,
+        skipped=tuple(skipped),
+        seconds=seconds,
+    )
+
+
+def _choose(source: Source, split: str) -> Table:
+    tables = {"train": source.train, "eval": source.eval, "test": source.test}
+    if split == "auto":
+        return source.eval or source.train
+    table = tables.get(split)
+    if table is None:
+        known = [name for name, found in tables.items() if found is not None]
+        raise SettingsError(
+            f"there is no split {split!r} in this source; there is: {', '.join(known)}"
+        )
+    return table

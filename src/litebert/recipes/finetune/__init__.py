@@ -1,0 +1,1 @@
+"""Fine-tuning: a labelled source in, a trained, scored and saved model out."""

@@ -1,0 +1,47 @@
+"""Training settings for what was not told: they differ for pretrained and for new weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from litebert.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from litebert.recipes.finetune.model_choice import ModelChoice
+
+__all__ = ["default_train_settings"]
+
+PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batch_size": 32}
+"""Within the range of the paper's Table 14; large models want less (landscape of failed runs)."""
+
+WIDE: Final = 2048
+"""From this width on the rate is 1e-5: xlarge and xxlarge collapse at more."""
+
+FROM_SCRATCH_UPDATES: Final = 1_500
+"""Optimizer updates that small models need from random weights, whatever the size of the table."""
+
+
+def default_train_settings(
+    told: TrainSettings, model: ModelChoice, num_examples: int
+) -> TrainSettings:
+    """Return `told` with everything that was not told filled in for this model and table."""
+    known: dict[str, Any] = {"patience": 4}
+    if model.folder is not None:
+        known |= PRETRAINED
+        if model.config.hidden_size >= WIDE:
+            known["learning_rate"] = 1e-5
+    else:
+        batch_size = 32 if num_examples < 50_000 else 64
+        epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
+        known |= {
+            "learning_rate": 2e-3 if model.config.hidden_size <= 128 else 1e-3,
+            "epochs": float(min(30, max(3, round(epochs)))),
+            "batch_size": batch_size,
+            "weight_decay": 0.05,
+        }
+    unknown = {name: value for name, value in known.items() if name not in told.model_fields_set}
+    guard = told.guard
+    if "restarts" not in guard.model_fields_set:
+        guard = guard.model_copy(update={"restarts": 2})
+    # Validated again, so that a default that contradicts a told value is refused.
+    return TrainSettings.model_validate(told.model_dump() | unknown | {"guard": guard.model_dump()})

@@ -1,0 +1,125 @@
+"""A run from its first file to its last: the folder, the report, and the lines that sum it up."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from litebert.errors import MissingDependencyError
+from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.summary import summarize
+from litebert.recipes.plots import draw_plots, save_plots
+from litebert.recipes.report import render_report
+from litebert.recipes.run_folder import RunFolder, environment
+from litebert.recipes.summary import RunSummary
+from litebert.recipes.verdict import judge
+from litebert.settings import dump_toml, load_settings
+
+if TYPE_CHECKING:
+    from litebert.recipes.finetune.outcome import Outcome
+    from litebert.recipes.finetune.plan import Plan
+
+__all__ = ["finish_run", "open_run", "result_lines", "start_run"]
+
+SUMMARY = "summary.json"
+log = logging.getLogger(__name__)
+
+
+def start_run(plan: Plan, out: Path | None, command: str) -> RunFolder:
+    """Create the run folder with everything that is known before training.
+
+    Raises:
+        SettingsError: `out` is not empty.
+        CheckpointError: it cannot be written.
+    """
+    folder = RunFolder.create(out, name=Path(plan.settings.data.train).stem)
+    folder.write_text("command.txt", command + "\n")
+    folder.write_json("env.json", environment())
+    folder.write_json("data.json", data_facts(plan))
+    folder.write_text(folder.config.name, dump_toml(plan.settings))
+    return folder
+
+
+def open_run(path: Path) -> tuple[RunFolder, FinetuneSettings]:
+    """Return the folder and the resolved settings of a run that was started before.
+
+    Raises:
+        CheckpointError: no run folder.
+        SettingsError: its settings cannot be read.
+    """
+    folder = RunFolder.open(path)
+    return folder, load_settings(FinetuneSettings, folder.config)
+
+
+def data_facts(plan: Plan) -> dict[str, object]:
+    """Return the content of `data.json`: files with hashes, splits, counts, and what was skipped."""
+    return {
+        "format_version": 1,
+        "parts": [
+            {
+                "role": role,
+                "file": str(table.path) if table else None,
+                "sha256": table.sha256 if table else None,
+                "examples": len(split.examples),
+                "tokens": split.num_tokens,
+            }
+            for role, split, table in plan.parts()
+        ],
+        "schema": plan.schema.to_json(),
+        "notes": list(plan.notes),
+        "skipped": [
+            {"file": str(row.path), "line": row.line, "reason": row.reason} for row in plan.skipped
+        ],
+    }
+
+
+def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
+    """Write summary, plots, report and model card of a finished run."""
+    from litebert.recipes.card import render_card
+
+    command = (folder.path / "command.txt").read_text(encoding="utf-8").strip()
+    summary = summarize(outcome, folder, command)
+    folder.write_text(SUMMARY, summary.to_json())
+    try:
+        plots = draw_plots(summary)
+    except MissingDependencyError as error:
+        log.warning("the plots are left out: %s", error)
+        plots = {}
+    save_plots(plots, folder.plots)
+    folder.write_text("report.html", render_report(summary, plots))
+    card = render_card(summary)
+    folder.write_text("README.md", card)
+    for model in (folder.best, folder.last):
+        (model / "README.md").write_text(card, encoding="utf-8")
+    return summary
+
+
+def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
+    """Return what a person reads at the end: scores side by side, the verdict, what to do next."""
+    summary = RunSummary.from_json((folder.path / SUMMARY).read_text(encoding="utf-8"))
+    metric, name = summary.metric, shlex.quote(str(folder.path))
+    lines = ["", f"{metric} on {summary.evaluated:,} held-out examples"]
+    lines += [
+        f"  {baseline.name:<10} {baseline.scores[metric]:.4f}" for baseline in summary.baselines
+    ]
+    values = [seed.score for seed in summary.seeds]
+    lines.append(f"  {'this model':<10} {summary.scores[metric]:.4f}")
+    if len(values) > 1:
+        lines.append(
+            f"  {'seeds':<10} median {statistics.median(values):.4f}, "
+            f"from {min(values):.4f} to {max(values):.4f} in {len(values)} runs"
+        )
+    if metric in outcome.test_scores:
+        lines.append(f"  {'test set':<10} {outcome.test_scores[metric]:.4f}")
+    lines += ["", judge(summary).sentence, ""]
+    lines += [
+        f"report    {folder.path / 'report.html'}",
+        f"plots     {folder.plots}",
+        f"model     {folder.best}",
+        f"try       {summary.predict_command}",
+        f"          litebert evaluate {name} FILE",
+    ]
+    return lines

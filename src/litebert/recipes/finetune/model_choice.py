@@ -1,0 +1,115 @@
+"""Which model a run starts from: a folder, a preset from scratch, or a shape chosen by the data."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litebert.model.config import AlbertConfig
+from litebert.model.counting import parameter_count
+from litebert.model.presets import PRESETS, preset
+from litebert.recipes.run_folder import model_folder
+from litebert.text.tokenizer import Tokenizer
+from litebert.text.vocabulary import train_vocabulary
+
+if TYPE_CHECKING:
+    from litebert.data.examples import Example
+    from litebert.recipes.finetune.settings import FinetuneSettings, ModelSettings
+    from litebert.tasks.classification import SequenceClassification
+
+__all__ = ["ModelChoice", "choose_model"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The model to train.
+
+    Attributes:
+        config: sizes, with the labels of the task.
+        tokenizer: the folder's own, or one trained on the training texts.
+        folder: model folder with the weights to start from; None: from scratch.
+        reason: why this one, in words.
+    """
+
+    config: AlbertConfig
+    tokenizer: Tokenizer
+    folder: Path | None
+    reason: str
+
+    def describe(self) -> str:
+        """Return one line: shape, size and reason."""
+        config = self.config
+        count = parameter_count(config, head="sequence")
+        return (
+            f"{config.num_hidden_layers} depths of width {config.hidden_size}, {count / 1e6:.2f} M parameters, "
+            f"{self.tokenizer.vocab_size:,} pieces; {self.reason}"
+        )
+
+
+def choose_model(
+    settings: FinetuneSettings, task: SequenceClassification, examples: Sequence[Example]
+) -> ModelChoice:
+    """Choose configuration and tokenizer.
+
+    Raises:
+        SettingsError: no such preset, or a configuration change that does not fit.
+        CheckpointError: the model folder is not usable.
+    """
+    model = settings.model
+    changes: dict[str, Any] = {
+        **model.config,
+        "id2label": task.config_labels(),
+        "problem_type": task.problem_type,
+    }
+    if model.source not in ("auto", *PRESETS):
+        folder = model_folder(Path(model.source))
+        config = AlbertConfig.load(folder).replace(**changes, litebert={"head": task.head})
+        return ModelChoice(
+            config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
+        )
+    tokenizer = _train_tokenizer(model, examples)
+    name, reason = (
+        _shape_for(len(examples))
+        if model.source == "auto"
+        else (model.source, f"preset {model.source}")
+    )
+    config = preset(name, vocab_size=tokenizer.vocab_size).replace(
+        **changes, litebert={"head": task.head}
+    )
+    return ModelChoice(config, tokenizer, None, f"{reason}, from scratch")
+
+
+def _shape_for(num_examples: int) -> tuple[str, str]:
+    """Larger shapes need more examples than tables usually have (docs/log.md)."""
+    name = "tiny" if num_examples < 20_000 else "small"
+    return name, f"preset {name} for {num_examples:,} examples"
+
+
+def _train_tokenizer(model: ModelSettings, examples: Sequence[Example]) -> Tokenizer:
+    is_cased = _script_has_case(examples)
+    with tempfile.TemporaryDirectory(prefix="litebert-vocabulary-") as folder:
+        return train_vocabulary(
+            _texts(examples),
+            model.vocab_size,
+            Path(folder),
+            lower_case=is_cased if model.lower_case is None else model.lower_case,
+            keep_accents=True if model.keep_accents is None else model.keep_accents,
+        )
+
+
+def _texts(examples: Sequence[Example]) -> Iterator[str]:
+    for example in examples:
+        yield example.text
+        if example.pair is not None:
+            yield example.pair
+
+
+def _script_has_case(examples: Sequence[Example]) -> bool:
+    """Whether most letters of a sample belong to a script with capital letters."""
+    sample = "".join(example.text[:200] for example in examples[:500])
+    letters = [character for character in sample if character.isalpha()]
+    with_case = sum(character.upper() != character.lower() for character in letters)
+    return with_case * 2 > len(letters)

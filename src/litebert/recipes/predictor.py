@@ -1,0 +1,205 @@
+"""A model folder as one object: texts in, predictions or vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+import numpy as np
+import torch
+
+from litebert.checkpoint.folder import load_model
+from litebert.data.batch import EncodedExample, collate
+from litebert.data.examples import Example
+from litebert.errors import CheckpointError, DataError
+from litebert.model.packing import Packing
+from litebert.recipes.run_folder import model_folder
+from litebert.tasks.base import TASK_FILE, Prediction, Task, load_task
+from litebert.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from litebert.model.albert import AlbertWithHead
+
+__all__ = ["Predictor", "load"]
+
+BATCH_TOKENS: Final = 2048
+"""Real tokens of one forward pass; larger is no faster on a CPU and takes more memory."""
+_HERE: Final = Path("<text>")
+
+Text = str | tuple[str, str]
+
+
+class Predictor:
+    """A trained model with its tokenizer and task, in evaluation mode."""
+
+    def __init__(self, model: AlbertWithHead, tokenizer: Tokenizer, task: Task | None) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.task = task
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Load a model folder, or the best model of a run folder.
+
+        Raises:
+            CheckpointError: no model folder, or one that is incomplete or inconsistent.
+        """
+        path = model_folder(Path(folder))
+        task = load_task(path) if (path / TASK_FILE).exists() else None
+        model = load_model(path, head=task.head if task else "embedding")
+        tokenizer = Tokenizer.from_pretrained(path)
+        return cls(model, tokenizer, task)
+
+    def predict(
+        self, texts: str | Sequence[Text], *, batch_tokens: int = BATCH_TOKENS
+    ) -> list[Prediction]:
+        """Return one prediction for each text or pair of texts, in order.
+
+        Args:
+            texts: one text, or a sequence of texts or of (text, pair).
+            batch_tokens: real tokens of one forward pass, >= 1.
+
+        Raises:
+            CheckpointError: the folder has no task.
+            DataError: a text where the task takes pairs, or the other way round.
+        """
+        examples = [_example(text, line) for line, text in enumerate(_listed(texts), start=1)]
+        if not examples:
+            return []
+        return self.required_task.decode(self.logits(examples, batch_tokens=batch_tokens))
+
+    def logits(
+        self, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
+    ) -> Float[np.ndarray, "N C"]:
+        """Return the raw outputs of the head, one row for each example, in order."""
+        task = self.required_task
+        encoded = [
+            task.encode(example, self.tokenizer, index=index)
+            for index, example in enumerate(examples)
+        ]
+        rows = [np.empty(0)] * len(encoded)
+        with torch.inference_mode():
+            for chunk in _chunks(encoded, batch_tokens):
+                output = self.model.forward_packed(*_tensors(chunk))
+                logits = output.logits
+                if not isinstance(logits, torch.Tensor):
+                    raise CheckpointError("the head returns several outputs, expected one")
+                for example, row in zip(chunk, logits.float().numpy(), strict=True):
+                    rows[example.index] = row
+        return np.stack(rows) if rows else np.empty((0, len(task.config_labels())))
+
+    def embed(
+        self,
+        texts: str | Sequence[Text],
+        *,
+        pooling: Literal["mean", "cls"] = "mean",
+        normalize: bool = True,
+        max_length: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> Float[np.ndarray, "N H"]:
+        """Return one float32 vector for each text.
+
+        Args:
+            texts: one text, or a sequence of texts or of (text, pair).
+            pooling: `mean` over the real tokens, or the last hidden state of the first token.
+            normalize: whether vectors have length 1.
+            max_length: tokens that are kept of a text; all that the model has positions for when None.
+            batch_tokens: real tokens of one forward pass, >= 1.
+        """
+        limit = max_length or self.model.config.max_position_embeddings
+        encoded: list[EncodedExample] = []
+        for index, text in enumerate(_listed(texts)):
+            first, second = text if isinstance(text, tuple) else (text, None)
+            encoding = self.tokenizer.encode(first, second, max_length=limit)
+            encoded.append(
+                EncodedExample(
+                    ids=np.asarray(encoding.ids, np.int32),
+                    type_ids=np.asarray(encoding.type_ids, np.int32),
+                    label=None,
+                    index=index,
+                )
+            )
+        vectors = np.zeros((len(encoded), self.model.config.hidden_size), np.float32)
+        with torch.inference_mode():
+            for chunk in _chunks(encoded, batch_tokens):
+                ids, packing, type_ids, positions = _tensors(chunk)
+                output = self.model.model.forward_packed(ids, packing, type_ids, positions)
+                hidden = output.last_hidden_state.float().numpy()  # [T, H]
+                starts = np.cumsum([0, *(len(example.ids) for example in chunk)])
+                pooled = (
+                    hidden[starts[:-1]]
+                    if pooling == "cls"
+                    else np.add.reduceat(hidden, starts[:-1]) / np.diff(starts)[:, None]
+                )  # [N, H]
+                vectors[[example.index for example in chunk]] = pooled
+        if normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    @property
+    def required_task(self) -> Task:
+        """The task.
+
+        Raises:
+            CheckpointError: the folder has none.
+        """
+        if self.task is None:
+            raise CheckpointError(
+                f"the folder has no {TASK_FILE}, so it can embed but not predict; "
+                "train it for a task: litebert train DATA --model FOLDER"
+            )
+        return self.task
+
+
+def load(folder: str | Path) -> Predictor:
+    """Load a model folder, or the best model of a run folder, for `predict` and `embed`."""
+    return Predictor.load(folder)
+
+
+def _listed(texts: str | Sequence[Text]) -> list[Text]:
+    if isinstance(texts, str):
+        return [texts]
+    listed = list(texts)
+    for number, text in enumerate(listed, start=1):
+        parts = text if isinstance(text, tuple) else (text,)
+        if len(parts) > 2 or not all(isinstance(part, str) for part in parts):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(
+                f"text {number} is {text!r:.60}; give strings, or tuples of two strings",
+                line=number,
+            )
+    return listed
+
+
+def _example(text: Text, line: int) -> Example:
+    first, second = text if isinstance(text, tuple) else (text, None)
+    return Example(text=first, pair=second, label=None, path=_HERE, line=line)
+
+
+def _chunks(encoded: Sequence[EncodedExample], batch_tokens: int) -> Iterator[list[EncodedExample]]:
+    """Yield groups of similar length with at most `batch_tokens` real tokens each."""
+    chunk: list[EncodedExample] = []
+    tokens = 0
+    for example in sorted(encoded, key=lambda item: len(item.ids)):
+        if chunk and tokens + len(example.ids) > batch_tokens:
+            yield chunk
+            chunk, tokens = [], 0
+        chunk.append(example)
+        tokens += len(example.ids)
+    if chunk:
+        yield chunk
+
+
+def _tensors(
+    chunk: Sequence[EncodedExample],
+) -> tuple[torch.Tensor, Packing, torch.Tensor, torch.Tensor]:
+    batch = collate(list(chunk))
+    lengths = [len(example.ids) for example in chunk]
+    return (
+        torch.from_numpy(batch.input_ids).long(),
+        Packing.from_lengths(lengths),
+        torch.from_numpy(batch.token_type_ids).long(),
+        torch.from_numpy(batch.position_ids).long(),
+    )

@@ -1,0 +1,154 @@
+"""The run folder: where a training keeps its settings, scores, models and report.
+
+config.toml, command.txt, env.json, data.json, metrics.jsonl, log.txt, checkpoints/, model-best/,
+model-last/, predictions.jsonl, plots/, report.html, README.md; described in docs/reference/run-folder.md.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from litebert.checkpoint.fs import make_folder, write_atomic
+from litebert.errors import CheckpointError, SettingsError
+
+__all__ = ["RunFolder", "environment", "model_folder", "next_folder"]
+
+BEST: Final = "model-best"
+LAST: Final = "model-last"
+CONFIG: Final = "config.toml"
+_NUMBERED: Final = re.compile(r"-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths inside one run folder."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, out: Path | None, *, name: str) -> RunFolder:
+        """Return a new, empty run folder: `out`, or the next `runs/NAME-N`.
+
+        Raises:
+            SettingsError: `out` holds something already.
+            CheckpointError: it cannot be created.
+        """
+        path = out or next_folder(name)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            hint = (
+                f"it is a run: continue it with `litebert train --resume {shlex.quote(str(path))}`, "
+                if (path / CONFIG).exists()
+                else ""
+            )
+            raise SettingsError(f"{path} exists and is not empty; {hint}or choose another --out")
+        make_folder(path)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Return an existing run folder.
+
+        Raises:
+            CheckpointError: it has no settings, so it is no run.
+        """
+        if not (path / CONFIG).is_file():
+            raise CheckpointError(f"there is no {CONFIG}, so this is no run folder", path=path)
+        return cls(path)
+
+    @property
+    def config(self) -> Path:
+        """The resolved settings."""
+        return self.path / CONFIG
+
+    @property
+    def best(self) -> Path:
+        """The model folder of the best evaluation."""
+        return self.path / BEST
+
+    @property
+    def last(self) -> Path:
+        """The model folder after the last step."""
+        return self.path / LAST
+
+    @property
+    def plots(self) -> Path:
+        """Folder of the plots."""
+        return self.path / "plots"
+
+    def checkpoints(self, seed: int) -> Path:
+        """Folder of the training states of one seed."""
+        return self.path / "checkpoints" / f"seed-{seed}"
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write one text file whole."""
+        write_atomic(self.path / name, text.encode("utf-8", errors="backslashreplace"))
+        return self.path / name
+
+    def write_json(self, name: str, values: Mapping[str, Any] | Sequence[Any]) -> Path:
+        """Write one JSON file whole."""
+        return self.write_text(name, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def model_folder(path: Path) -> Path:
+    """Return the model folder that `path` means: itself, or the best model of a run folder.
+
+    Raises:
+        CheckpointError: neither.
+    """
+    if (path / "config.json").exists():
+        return path
+    for name in (BEST, LAST):
+        if (path / name / "config.json").exists():
+            return path / name
+    if not path.exists():
+        raise CheckpointError(
+            "there is no such folder; give a model folder or a run folder", path=path
+        )
+    raise CheckpointError(
+        "neither a model folder (no config.json) nor a finished run (no model-best)", path=path
+    )
+
+
+def environment() -> dict[str, Any]:
+    """Return versions and machine facts that a result depends on; nothing personal."""
+    packages = (
+        "litebert",
+        "torch",
+        "numpy",
+        "sentencepiece",
+        "tokenizers",
+        "safetensors",
+        "pyarrow",
+    )
+    versions: dict[str, str] = {}
+    for package in packages:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "packages": versions,
+    }
+
+
+def next_folder(name: str) -> Path:
+    """Return the next free `runs/NAME-N`."""
+    parent = Path("runs")
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    taken = (
+        [match for entry in parent.iterdir() if entry.name.startswith(slug + "-")
+         and (match := _NUMBERED.search(entry.name))]
+        if parent.is_dir() else []
+    )  # fmt: skip
+    number = 1 + max((int(match.group(1)) for match in taken), default=0)
+    return parent / f"{slug}-{number}"
