@@ -22,7 +22,7 @@ __all__ = ["Checkpointing", "Encoder", "Trace"]
 Checkpointing = bool | int | Literal["ffn"]
 """What is recomputed in the backward pass; see `Encoder.set_checkpointing`."""
 
-Fused = list[tuple[Tensor, Tensor]]
+Fused = list[tuple[Tensor, Tensor] | None]
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
             layout: where attention may look.
             trace: filled with hidden states and attentions, if given (packed only for attentions).
         """
-        fused = self._fuse()
+        fused = self._fuse(hidden.numel() // hidden.shape[-1])
         recompute = self.checkpointing if self.training and torch.is_grad_enabled() else False
         if trace is None and recompute is not False and recompute != "ffn":
             return self._in_segments(hidden, layout, fused, int(recompute))
@@ -96,8 +96,16 @@ class Encoder(nn.Module):
                 trace.hidden_states.append(hidden)
         return hidden
 
-    def _fuse(self) -> Fused:
-        return [cast(Attention, attention).fuse() for attention in self.attentions]
+    def _fuse(self, tokens: int) -> Fused:
+        """Query, key and value as one projection, where joining weights costs less than results."""
+        uses = [0] * len(self.attentions)
+        for step in self.plan:
+            uses[step.attention] += 1
+        modules = [cast(Attention, module) for module in self.attentions]
+        return [
+            module.fuse() if tokens * count > module.query.in_features else None
+            for module, count in zip(modules, uses, strict=True)
+        ]
 
     def _depth(
         self,

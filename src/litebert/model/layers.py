@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litebert.model.attend import attend, attend_padded, attention_probabilities
+from litebert.model.attend import HeadLayout, attend, attend_padded, attention_probabilities
 from litebert.model.config import AlbertConfig
 from litebert.model.packing import Packing
 
@@ -54,9 +54,9 @@ class Attention(nn.Module):
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__()
         hidden, heads = config.hidden_size, config.num_attention_heads
-        self.head_size = hidden // heads
-        narrow = config.num_key_value_heads * self.head_size
-        self.widths = (hidden, narrow, narrow)
+        size = hidden // heads
+        self.heads = HeadLayout(heads, config.num_key_value_heads, size)
+        narrow = config.num_key_value_heads * size
         self.query = nn.Linear(hidden, hidden)
         self.key = nn.Linear(hidden, narrow)
         self.value = nn.Linear(hidden, narrow)
@@ -90,12 +90,12 @@ class Attention(nn.Module):
             layout: a `Packing` for packed tokens, else a mask [B, 1, 1, S] or None.
             fused: result of `fuse()`, to share it between depths.
         """
-        query, key, value = self.project(hidden, fused)
+        qkv = self.project(hidden, fused)
         dropout = self.probs_dropout_prob if self.training else 0.0
         if isinstance(layout, Packing):
-            context = attend(query, key, value, layout, dropout_prob=dropout)
+            context = attend(qkv, self.heads, layout, dropout_prob=dropout)
         else:
-            context = attend_padded(query, key, value, layout, dropout_prob=dropout)
+            context = attend_padded(qkv, self.heads, layout, dropout_prob=dropout)
         update = functional.linear(context, self.output.weight, self.output.bias)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
@@ -103,24 +103,19 @@ class Attention(nn.Module):
 
     def project(
         self, hidden: Float[Tensor, "*tokens H"], fused: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return query [..., A, D], key [..., K, D] and value [..., K, D]."""
+    ) -> Float[Tensor, "*tokens W"]:
+        """Return query, key and value side by side."""
         if fused is not None:
-            parts = functional.linear(hidden, *fused).split(self.widths, dim=-1)
-        else:
-            parts = tuple(
-                functional.linear(hidden, projection.weight, projection.bias)
-                for projection in (self.query, self.key, self.value)
-            )
-        query, key, value = (part.unflatten(-1, (-1, self.head_size)) for part in parts)
-        return query, key, value
+            return functional.linear(hidden, *fused)
+        projections = (self.query, self.key, self.value)
+        parts = [functional.linear(hidden, part.weight, part.bias) for part in projections]
+        return torch.cat(parts, dim=-1)
 
     def probabilities(
         self, hidden: Float[Tensor, "T H"], packing: Packing
     ) -> tuple[Float[Tensor, "A n n"], ...]:
         """Return what each sequence attends to, before dropout."""
-        query, key, _ = self.project(hidden)
-        return attention_probabilities(query, key, packing)
+        return attention_probabilities(self.project(hidden), self.heads, packing)
 
 
 class FeedForward(nn.Module):
