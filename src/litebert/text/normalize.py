@@ -72,9 +72,11 @@ class TextNormalizer:
     def align(self, text: str) -> AlignedText:
         """Return the normalised text, equal to `normalize(text)`, with its origins."""
         plain = self.normalize(text)
-        if text.isascii() and len(plain) == len(text):
-            # Nothing was dropped or merged: ASCII maps one to one.
-            return AlignedText(plain, range(len(text)), range(1, len(text) + 1))
+        inner = text.strip() if self.rules.remove_space else text
+        if len(plain) == len(inner) and self._keeps_places(inner):
+            first = len(text) - len(text.lstrip()) if self.rules.remove_space else 0
+            last = first + len(inner)
+            return AlignedText(plain, range(first, last), range(first + 1, last + 1))
         starts: list[int] = []
         ends: list[int] = []
         for start, end, count in self._walk(text):
@@ -88,6 +90,15 @@ class TextNormalizer:
                     position -= 1
                     ends[position] = end
         return AlignedText(plain, starts, ends)
+
+    def _keeps_places(self, text: str) -> bool:
+        """Whether each character of the text becomes exactly one."""
+        if text.count("``") or text.count("''"):
+            return False
+        if self.rules.remove_space and len(" ".join(text.split())) != len(text):
+            return False
+        table = self._table
+        return text.isascii() or all(len(table[code]) == 1 for code in set(map(ord, text)))
 
     def _walk(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Yield (start, end, normalised length) for each consumed stretch of the original."""

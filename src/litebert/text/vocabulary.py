@@ -37,6 +37,14 @@ _THREADS: Final = 2
 _RESERVED: Final = str.maketrans({"\0": " ", "\t": " ", "▁": " ", "▅": " "})
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？।؟\n])\s*")
 
+_SIGN: Final = re.compile(
+    "[\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0980-\u0dff"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b6-\u17d3]"
+)
+"""Arabic vowel marks, Devanagari signs, the other Indic scripts whole, Thai, Lao, Burmese, Khmer."""
+
+_COMMON_FRACTION: Final = 0.02
+
 _log = logging.getLogger(__name__)
 
 
@@ -80,9 +88,15 @@ def train_vocabulary(
             f"a vocabulary of {size} has no room beside {fixed} fixed pieces; use some thousands"
         )
     rules = TextRules(do_lower_case=lower_case, keep_accents=keep_accents)
-    data = _train(
-        _sentences(texts, TextNormalizer(rules)), size, character_coverage, max_texts, seed
-    )
+    vowels = _VowelSigns() if not keep_accents else None
+    sentences = _sentences(texts, TextNormalizer(rules), vowels)
+    data = _train(sentences, size, character_coverage, max_texts, seed)
+    if vowels is not None and vowels.are_common:
+        _log.warning(
+            "%.0f%% of the corpus are vowel signs and other marks that carry meaning, and dropping "
+            "accents takes some of them away; use keep_accents=True for such scripts",
+            100 * vowels.fraction,
+        )
     tokenizer = Tokenizer(SpmPieces(data, rules, SpecialTokens()))
     if tokenizer.vocab_size < size:
         _log.warning(
@@ -135,13 +149,38 @@ def _chain(first: str, others: Iterator[str]) -> Iterator[str]:
     yield from others
 
 
-def _sentences(texts: Iterable[str], normalizer: TextNormalizer) -> Iterator[str]:
+class _VowelSigns:
+    """Counts marks that are not accents on Latin, Greek or Cyrillic letters."""
+
+    def __init__(self) -> None:
+        self.signs = 0
+        self.characters = 0
+
+    def count(self, text: str) -> None:
+        if not text.isascii():
+            self.signs += len(_SIGN.findall(text))
+        self.characters += len(text)
+
+    @property
+    def fraction(self) -> float:
+        return self.signs / max(self.characters, 1)
+
+    @property
+    def are_common(self) -> bool:
+        return self.fraction > _COMMON_FRACTION
+
+
+def _sentences(
+    texts: Iterable[str], normalizer: TextNormalizer, vowels: _VowelSigns | None
+) -> Iterator[str]:
     """Yield cleaned stretches of at most `_SENTENCE_CHARACTERS` characters, nothing left out."""
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(
                 f"a text must be a string, got {type(text).__name__} ({text!r:.60})", line=number
             )
+        if vowels is not None:
+            vowels.count(text)
         for sentence in _SENTENCE_END.split(text) if len(text) > _SENTENCE_CHARACTERS else (text,):
             clean = normalizer.normalize(sentence).translate(_RESERVED).strip()
             while len(clean) > _SENTENCE_CHARACTERS:

@@ -11,32 +11,41 @@ Source: a simplification of Unicode Standard Annex 29 (word boundaries).
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final
 
 __all__ = ["word_boundaries", "word_flags"]
 
 
-class _Kind(IntEnum):
-    SPACE = 0
-    EXTEND = 1
-    WORD = 2
-    HIRAGANA = 3
-    KATAKANA = 4
-    SINGLE = 5
-    """Begins a word wherever it stands: Chinese, symbols, punctuation, scripts without blanks."""
+# One letter per kind of character; a text becomes a string of these, which a pattern then cuts.
+_SPACE: Final = " "
+_EXTEND: Final = "e"
+_JOIN: Final = "j"
+_LETTER: Final = "w"
+_DIGIT: Final = "d"
+_HIRAGANA: Final = "h"
+_KATAKANA: Final = "k"
+_LETTER_JOINT: Final = "q"
+_DIGIT_JOINT: Final = "p"
+_SINGLE: Final = "s"
+"""Begins a word wherever it stands: Chinese, symbols, punctuation, scripts without blanks."""
 
+_WORD: Final = re.compile(
+    r"[wd][wdej]*+(?:(?:(?<=w)q(?=w)|(?<=d)p(?=d))[wdej]*+)*+"
+    r"|h[hej]*+|k[kej]*+|[sqp][ej]*+(?:(?<=j)[^ ][ej]*+)*+|[ej]++"
+)
 
-_RUNS: Final = frozenset({_Kind.WORD, _Kind.HIRAGANA, _Kind.KATAKANA})
 _LETTER_JOINTS: Final = frozenset("'’·‧")
 _DIGIT_JOINTS: Final = frozenset(".,٫٬")
-_JOINER: Final = "\u200d"
 _PROLONGED: Final = frozenset("ーｰ")
+_ZERO_WIDTH_SPACE: Final = 0x200B
+_JOINER: Final = 0x200D
+_SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 
-_HIRAGANA: Final = ((0x3041, 0x309F), (0x1B001, 0x1B11F))
-_KATAKANA: Final = ((0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F))
+_HIRAGANA_RANGES: Final = ((0x3041, 0x309F), (0x1B001, 0x1B11F))
+_KATAKANA_RANGES: Final = ((0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F))
 _SINGLES: Final = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x0F00, 0x0FFF),  # Tibetan
@@ -53,30 +62,18 @@ _SINGLES: Final = (
     (0x20000, 0x3FFFF),
 )
 
-Ranges = tuple[tuple[int, int], ...]
+_BLOCKS: Final = (
+    (_SINGLE, _SINGLES),
+    (_HIRAGANA, _HIRAGANA_RANGES),
+    (_KATAKANA, _KATAKANA_RANGES),
+)
 
 
 def word_boundaries(text: str) -> bytearray:
     """Return one byte per character of `text`: 1 where a word begins, else 0."""
     flags = bytearray(len(text))
-    previous = _Kind.SPACE
-    joined = False
-    inside = False
-    for index, character in enumerate(text):
-        kind = _KINDS[ord(character)]
-        if kind is _Kind.EXTEND and previous is not _Kind.SPACE:
-            joined = character == _JOINER
-            continue
-        if inside:  # this word character follows a joint, as the t of don't does
-            inside = False
-        elif kind is _Kind.SPACE or joined or (kind is previous and kind in _RUNS):
-            pass
-        elif previous is _Kind.WORD and _is_joint(text, index):
-            inside = True
-            kind = _Kind.WORD
-        else:
-            flags[index] = 1
-        previous, joined = kind, False
+    for match in _WORD.finditer(text.translate(_KINDS)):
+        flags[match.start()] = 1
     return flags
 
 
@@ -104,43 +101,31 @@ def word_flags(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
     return result
 
 
-def _is_joint(text: str, index: int) -> bool:
-    """Whether the character holds two halves of a word or number together."""
-    character = text[index]
-    after = text[index + 1 : index + 2]
-    if character in _LETTER_JOINTS:
-        return text[index - 1].isalpha() and after.isalpha()
-    return character in _DIGIT_JOINTS and text[index - 1].isdigit() and after.isdigit()
-
-
-class _KindTable(dict[int, _Kind]):
+class _KindTable(dict[int, str]):
     """Code point -> kind, worked out on first use."""
 
-    def __missing__(self, code: int) -> _Kind:
+    def __missing__(self, code: int) -> str:
         kind = self[code] = _kind(code)
         return kind
 
 
-def _kind(code: int) -> _Kind:
+def _kind(code: int) -> str:
     character = chr(code)
-    if character.isspace() or code == 0x200B:  # the zero-width space parts words
-        return _Kind.SPACE
+    if character.isspace() or code == _ZERO_WIDTH_SPACE:
+        return _SPACE
+    if character in _LETTER_JOINTS:
+        return _LETTER_JOINT
+    if character in _DIGIT_JOINTS:
+        return _DIGIT_JOINT
     category = unicodedata.category(character)
-    if category[0] == "M" or category == "Cf" or character in _PROLONGED:
-        return _Kind.EXTEND
-    if 0x1F3FB <= code <= 0x1F3FF:  # skin tones
-        return _Kind.EXTEND
-    if _within(code, _SINGLES):
-        return _Kind.SINGLE
-    if _within(code, _HIRAGANA):
-        return _Kind.HIRAGANA
-    if _within(code, _KATAKANA):
-        return _Kind.KATAKANA
-    return _Kind.WORD if category[0] in "LN" or category == "Pc" else _Kind.SINGLE
-
-
-def _within(code: int, ranges: Ranges) -> bool:
-    return any(first <= code <= last for first, last in ranges)
+    if category[0] == "M" or category == "Cf" or character in _PROLONGED or code in _SKIN_TONES:
+        return _JOIN if code == _JOINER else _EXTEND
+    for kind, ranges in _BLOCKS:
+        if any(first <= code <= last for first, last in ranges):
+            return kind
+    if character.isdigit():
+        return _DIGIT
+    return _LETTER if category[0] in "LN" or category == "Pc" else _SINGLE
 
 
 _KINDS: Final = _KindTable()

@@ -134,7 +134,7 @@ def test_the_slice_of_a_word_gives_the_pieces_of_that_word(
 def test_spans_give_back_their_piece(english: Tokenizer, text: str) -> None:
     source = english.pieces(text).source
     assert isinstance(source, SpmPieces)
-    normalizer = source._normalizer  # noqa: SLF001
+    normalizer = source._normalizer
     aligned = normalizer.align(text)
     assert aligned.text == normalizer.normalize(text)
     assert len(aligned.starts) == len(aligned.ends) == len(aligned.text)
