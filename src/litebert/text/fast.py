@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = ["FastPieces", "WordPieceRules", "parse_vocabulary", "wordpiece"]
 Span = tuple[int, int]
 
 MAX_WORD_CHARACTERS: Final = 100
+_PROBE: Final = "Probe, 25 ﬁ½ é e\u0301 ① ㌔ 日本 한 हि \x01\u200b😀"
 _MODELS: Final = ("Unigram", "WordPiece")
 
 
@@ -62,7 +64,10 @@ class FastPieces:
         self.special = special
         self.rules = rules
         self.kind = "json" if rules is None else "wordpiece"
-        self._pipeline = _load(pipeline_json)
+        with _guarded():
+            self._pipeline = tokenizers.Tokenizer.from_str(pipeline_json)
+            # Some damage shows only when text meets the tables or the unknown piece.
+            self._pipeline.encode(_PROBE, add_special_tokens=False)
         self._pipeline.no_padding()
         self._pipeline.no_truncation()
         vocabulary = self._pipeline.get_vocab(with_added_tokens=True)
@@ -109,7 +114,8 @@ class FastPieces:
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of each text."""
         clean = [_without_surrogates(text) for text in texts]
-        rows = self._pipeline.encode_batch_fast(clean, add_special_tokens=False)
+        with _guarded():
+            rows = self._pipeline.encode_batch_fast(clean, add_special_tokens=False)
         return [row.ids for row in rows]
 
     def spans(self, text: str) -> list[Span]:
@@ -125,7 +131,8 @@ class FastPieces:
         return spans
 
     def _run(self, text: str) -> tokenizers.Encoding:
-        return self._pipeline.encode(_without_surrogates(text), add_special_tokens=False)
+        with _guarded():
+            return self._pipeline.encode(_without_surrogates(text), add_special_tokens=False)
 
     def decode(self, ids: list[int]) -> str:
         """Return the text of ids, special tokens left out."""
@@ -199,9 +206,11 @@ def check_pipeline(pipeline: Mapping[str, Any], path: Path | None = None) -> Non
         )
 
 
-def _load(pipeline_json: str) -> tokenizers.Tokenizer:
+@contextmanager
+def _guarded() -> Generator[None, None, None]:
+    """Turn whatever native code throws at a damaged pipeline into a `CheckpointError`."""
     try:
-        return tokenizers.Tokenizer.from_str(pipeline_json)
+        yield
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # a Rust panic is not an Exception

@@ -30,7 +30,6 @@ class Tokenizer:
     """Text <-> token ids, with exact character offsets.
 
     Attributes:
-        pieces: the vocabulary and its rules.
         pad_id: fills sequences up.
         unk_id: stands for what the vocabulary lacks.
         cls_id: opens every sequence.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -170,6 +171,18 @@ def test_a_damaged_configuration_is_refused(copy: Path, config: str, message: st
     (copy / "tokenizer_config.json").write_text(config)
     with pytest.raises(CheckpointError, match=message):
         Tokenizer.from_pretrained(copy)
+
+
+def test_damage_that_shows_only_with_text_is_refused(small: Tokenizer, copy: Path) -> None:
+    pipeline = json.loads(small.files()["tokenizer.json"])
+    pipeline["model"]["unk_id"] = None
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        Tokenizer.from_pretrained(only(copy, "tokenizer.json", json.dumps(pipeline).encode()))
+    pipeline = json.loads(small.files()["tokenizer.json"])
+    table = base64.b64encode(b"\x10\0\0\0" + b"x" * 20).decode()  # makes native code panic
+    pipeline["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": table}
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        Tokenizer.from_pretrained(only(copy, "tokenizer.json", json.dumps(pipeline).encode()))
 
 
 def test_too_large_files_are_not_read(copy: Path) -> None:
