@@ -25,7 +25,8 @@ class Html(str):
 _UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:@])")
+# Active anywhere in a line, and what turns plain text into links and mentions by itself.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&!@]|(?<=[wW])\.|:(?=//))")
 
 
 def clean(value: str) -> str:

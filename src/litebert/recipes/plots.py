@@ -20,7 +20,7 @@ from litebert.errors import MissingDependencyError
 from litebert.recipes.verdict import BASELINE_NAMES, format_score, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from pathlib import Path
 
     from litebert.recipes.summary import RunSummary
@@ -81,20 +81,21 @@ class Plot:
         return f'{head} role="img" aria-label="{title}"><title>{title}</title>{rest}'
 
 
-def draw_plots(summary: RunSummary) -> dict[str, Plot]:
-    """Draw every figure that the run has data for, by its name in `PLOTS`.
+def draw_plots(summary: RunSummary, names: Iterable[str] | None = None) -> dict[str, Plot]:
+    """Draw every figure that the run has data for, or those of `names` (keys of `PLOTS`).
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
     plots: dict[str, Plot] = {}
-    for name, draw in PLOTS.items():
+    for name in PLOTS if names is None else names:
         with _style(name):
-            figure = draw(summary)
+            figure = PLOTS[name](summary)
             if figure is None:
                 continue
             png, svg = io.BytesIO(), io.StringIO()
             figure.savefig(png, format="png", dpi=PNG_DPI, facecolor=PAPER)
+            figure.set_layout_engine("none")  # keeps the layout that was found for the PNG
             metadata = {"Date": None, "Creator": "litebert"}
             figure.savefig(svg, format="svg", facecolor=PAPER, metadata=metadata)
             plots[name] = Plot(png.getvalue(), svg.getvalue())

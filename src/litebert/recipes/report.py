@@ -270,7 +270,7 @@ def _figure(plots: Mapping[str, Plot], name: str, title: str, width: str) -> lis
     if name not in plots:
         return []
     drawing = Html(plots[name].for_page(text(title)))
-    return [element("figure", drawing, class_=width or None)]
+    return [element("figure", drawing, class_=width or None, tabindex="0")]
 
 
 def _list(items: tuple[str, ...]) -> Html:

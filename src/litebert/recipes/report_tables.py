@@ -59,6 +59,7 @@ def scores_table(summary: RunSummary) -> Html:
             ("score", "this model", *titles, "meaning"),
             rows,
             numbers=range(1, 2 + len(others)),
+            texts=(2 + len(others),),
             main=(0,) if summary.metric in summary.scores else (),
         )
         + (notes if others else "")

@@ -63,7 +63,7 @@ def judge(summary: RunSummary) -> Verdict:
     if value is None:
         return Verdict("unknown", "No score", f"The run has no {name}, so it cannot be judged.")
     score = f"{readable(name)} {format_score(name, value)} on {count:,} examples"
-    if not summary.baselines:
+    if not _comparable(summary):
         return Verdict(
             "unknown",
             "Not compared",
