@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from litebert.data.lines import read_lines
 from litebert.data.readers import READERS, ReadOptions, Source
 from litebert.data.tables import Table, read_table
 from litebert.errors import DataError
@@ -136,7 +137,7 @@ def _read_tsv(path: Path, task: GlueTask, options: ReadOptions) -> Table:
     bare = task.folder == "CoLA" and not _has_cola_header(path, options.encoding)
     table = read(header=not bare)
     if bare:
-        table = _name_columns(table, _COLA_COLUMNS)
+        table = table.with_columns(_COLA_COLUMNS)
     missing = [column for column in task.texts if column not in table.columns]
     if missing:
         raise DataError(
@@ -150,24 +151,8 @@ def _read_tsv(path: Path, task: GlueTask, options: ReadOptions) -> Table:
 
 def _has_cola_header(path: Path, encoding: str | None) -> bool:
     """Tell a CoLA file with a header: one of its first cells is the word `sentence`."""
-    from litebert.data.lines import read_lines
-
     lines, _, _ = read_lines(path, encoding)
     return bool(lines) and "sentence" in lines[0].split("\t")
-
-
-def _name_columns(table: Table, names: tuple[str, ...]) -> Table:
-    if len(table.columns) != len(names):
-        raise DataError(
-            f"{len(table.columns)} cells a line; expected {len(names)}: {', '.join(names)}",
-            path=table.path,
-            line=1,
-        )
-    rows = [
-        replace(row, values=dict(zip(names, row.values.values(), strict=True)))
-        for row in table.rows
-    ]
-    return replace(table, columns=list(names), rows=rows)
 
 
 for _name in GLUE_TASKS:

@@ -130,8 +130,15 @@ def _class_folders(folder: Path) -> list[Path]:
     return [
         path
         for path in list_folder(folder)
-        if path.is_dir() and path.name not in _UNLABELLED_FOLDERS and _text_files(path)
+        if path.is_dir() and path.name not in _UNLABELLED_FOLDERS and _has_text_files(path)
     ]
+
+
+def _has_text_files(folder: Path) -> bool:
+    try:
+        return any(path.suffix == ".txt" for path in folder.iterdir())
+    except OSError as error:
+        raise DataError(f"cannot list the folder: {error}", path=folder) from error
 
 
 def _text_files(folder: Path) -> list[Path]:

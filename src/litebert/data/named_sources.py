@@ -240,8 +240,8 @@ def read_ag_news(path: Path, options: ReadOptions) -> Source:
 def _read_ag_news(path: Path, options: ReadOptions) -> Table:
     table = read_table(path, header=False, encoding=options.encoding, on_bad_row=options.on_bad_row)
     if len(table.columns) == 2:
-        return _renamed(table, ("description", "label"))
-    named = _renamed(table, ("label", "title", "description"))
+        return table.with_columns(("description", "label"))
+    named = table.with_columns(("label", "title", "description"))
     for row in named.rows:
         number = row.values["label"]
         if number not in ("1", "2", "3", "4"):
@@ -253,20 +253,6 @@ def _read_ag_news(path: Path, options: ReadOptions) -> Table:
             )
         row.values["label"] = _AG_NEWS_CLASSES[int(number) - 1]
     return named
-
-
-def _renamed(table: Table, names: tuple[str, ...]) -> Table:
-    if len(table.columns) != len(names):
-        raise DataError(
-            f"{len(table.columns)} columns; expected {len(names)}: {', '.join(names)}",
-            path=table.path,
-            line=1,
-        )
-    rows = [
-        replace(row, values=dict(zip(names, row.values.values(), strict=True)))
-        for row in table.rows
-    ]
-    return replace(table, columns=list(names), rows=rows)
 
 
 def read_jglue(path: Path, options: ReadOptions, *, regression: bool) -> Source:
@@ -307,7 +293,7 @@ def read_sick(path: Path, options: ReadOptions, *, regression: bool) -> Source:
             file, format="tsv", delimiter="\t", quoting=False, encoding=options.encoding,
             on_bad_row=options.on_bad_row,
         )  # fmt: skip
-        return _renamed(table, _SICK_COLUMNS)
+        return table.with_columns(_SICK_COLUMNS)
 
     folder = path.is_dir()
     train = _need(path, "SICK_train*.txt") if folder else path

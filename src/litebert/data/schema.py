@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from litebert.data import columns as find
-from litebert.data.kinds import LabelFacts, infer_kind
+from litebert.data.kinds import Kind, LabelFacts, infer_kind
 from litebert.data.labels import UNLABELLED, is_no_number, label_parts, label_text
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
 
-Kind = Literal["binary", "multiclass", "multilabel", "regression"]
 KINDS: tuple[str, ...] = get_args(Kind)
 IMBALANCE_RATIO = 3.0
 """Macro F1 replaces accuracy when the largest class has more than this many times the smallest."""

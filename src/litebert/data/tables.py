@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -49,6 +50,24 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def with_columns(self, names: Sequence[str]) -> Table:
+        """Return the table with other column names, in order.
+
+        Raises:
+            DataError: not as many names as columns.
+        """
+        if len(names) != len(self.columns):
+            raise DataError(
+                f"{len(self.columns)} columns; expected {len(names)}: {', '.join(names)}",
+                path=self.path,
+                line=1,
+            )
+        rows = [
+            replace(row, values=dict(zip(names, row.values.values(), strict=True)))
+            for row in self.rows
+        ]
+        return replace(self, columns=list(names), rows=rows)
 
 
 def read_table(

@@ -134,3 +134,10 @@ def test_things_that_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(DataError, match="Permission denied"):
         peek_bytes(secret)
+
+
+def test_zstd_streams_without_a_declared_size(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv.zst"
+    with pa.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(CSV)
+    assert len(read_table(path)) == 200

@@ -50,10 +50,11 @@ def test_glue_folders(shared: Path, task: str) -> None:
     assert not any(table.skipped for table in source.tables())
     schema = source.schema()
     assert source.eval is not None
-    assert len(make_examples(source.train, schema)) == rows[0]
     if task in GLUE_COUNTS:
         assert class_counts(source, source.train) == GLUE_COUNTS[task][0]
         assert class_counts(source, source.eval) == GLUE_COUNTS[task][1]
+    else:
+        assert len(make_examples(source.train, schema)) == rows[0]
     assert source.test is not None
     assert len(make_examples(source.test, schema, labelled=False)) == rows[2]
 

@@ -290,6 +290,17 @@ def test_folders_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.Monke
         list_folder(tmp_path)
     with pytest.raises(DataError, match="cannot list the folder"):
         list_folder(tmp_path / "absent")
+    monkeypatch.undo()
+    plain_iterdir = Path.iterdir
+
+    def refuse(self: Path) -> object:
+        if self.name == "a":
+            raise PermissionError(13, "Permission denied")
+        return plain_iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(DataError, match="Permission denied"):
+        load_source(tmp_path)
 
 
 def test_lines(tmp_path: Path) -> None:
