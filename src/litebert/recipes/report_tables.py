@@ -76,6 +76,7 @@ def data_table(summary: RunSummary) -> Html:
             for d in summary.data
         ],
         numbers=(2, 3),
+        texts=(4,),
     )
 
 
