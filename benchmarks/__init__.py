@@ -1,0 +1,1 @@
+"""Measurements that are committed with the code; see docs/results."""
