@@ -4,6 +4,9 @@ The digit-comma rule: a piece that ends in a comma after a digit is encoded agai
 comma, which then becomes a piece of its own (`25,` -> `25` `,`).
 
 Source: `encode_pieces` in google-research/albert `tokenization.py`.
+Differs from the official code: where the piece without its comma and blank mark is not in the
+vocabulary, its characters stand alone instead of becoming unknown. The published vocabulary has
+no such piece.
 """
 
 from __future__ import annotations
@@ -158,7 +161,10 @@ class SpmPieces:
         inner = piece[:-1].replace(BLANK, "")
         parts = cast(list[str], self._processor.encode(inner, out_type=str))
         if not piece.startswith(BLANK) and parts and parts[0].startswith(BLANK):
-            parts = parts[1:] if parts[0] == BLANK else [parts[0][1:], *parts[1:]]
+            bare = parts[0][1:]
+            # Without its blank mark the piece may not exist; then its characters stand alone.
+            first = [bare] if bare in self._ids else list(bare)
+            parts = [*first, *parts[1:]]
         return [*parts, ","]
 
     def spans(self, text: str) -> list[Span]:

@@ -47,6 +47,16 @@ def test_too_few_texts_give_a_smaller_vocabulary_and_a_reason(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_number_before_a_comma_is_never_unknown(tmp_path: Path) -> None:
+    sentences = [
+        f"{word} 1822, {word} 22 {other} 7 228" for word in WORDS.split() for other in "ab"
+    ]
+    tokenizer = train_vocabulary(sentences * 4, 60, tmp_path)
+    for number in ("1822,", "22,", "(22,", "1,822,"):
+        encoding = tokenizer.encode(f"{number} river")
+        assert tokenizer.unknown_count(encoding) == 0
+
+
 def test_languages_without_blanks_work(tmp_path: Path) -> None:
     sentences = ["今日は天気がいいので散歩に行きました。", "明日は雨が降るそうです。"] * 20
     tokenizer = train_vocabulary(sentences, 60, tmp_path, character_coverage=0.9995)
