@@ -6,6 +6,7 @@ others; what comes back is a safetensors file that is checked like any other.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,8 +106,8 @@ def check_torch_version(version: str) -> None:
     Raises:
         CheckpointError: older than 2.10.
     """
-    numbers = tuple(int(part) for part in version.split("+", maxsplit=1)[0].split(".")[:2])
-    if numbers < SAFE_TORCH:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < SAFE_TORCH:
         raise CheckpointError(
             f"torch {version} can be tricked into running code from a pickle; converting needs "
             f"{SAFE_TORCH[0]}.{SAFE_TORCH[1]} or newer"
