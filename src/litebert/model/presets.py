@@ -69,6 +69,8 @@ def _own(depth: int, width: int, embedding: int) -> dict[str, Any]:
         "intermediate_size": 4 * width,
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
+        # Projected even where E = H, so that transformers can read it.
+        "litebert": {"project_embeddings": True},
     }
 
 
@@ -89,7 +91,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
     "albert-zh-xxlarge": _chinese(12, 4096, 16, std=0.01),
     "bert-base": _bert(12, 768),
     "bert-large": _bert(24, 1024),
-    "tiny": _own(2, 128, 64),
+    "tiny": _own(2, 128, 128),
     "small": _own(6, 256, 128),
 }
 """Preset name -> values of `AlbertConfig`."""

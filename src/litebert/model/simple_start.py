@@ -2,8 +2,9 @@
 
 The official start (normal, standard deviation 0.02) makes attention add almost nothing to the first
 token, so a classifier that has no pretraining must first find out that it may look at the text. Here
-value and output matrices start near the identity and attention scores near zero: at the start the
-first token is itself plus the mean of all tokens, a bag of words, and training goes on from there.
+value and output matrices and the pooler start near the identity, and attention scores near zero:
+at the start the first token is itself plus the mean of all tokens, a bag of words, and training
+goes on from there. Word vectors can be given to start from.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from litebert.model.albert import AlbertWithHead
 
@@ -21,8 +23,18 @@ POSITION_SCALE: Final = 0.1
 """Position embeddings start small, so that they do not drown the words in the mean."""
 
 
-def start_simple(model: AlbertWithHead) -> None:
+WORD_SCALE: Final = 0.1
+"""Standard deviation of given word vectors, five times that of the official random start."""
+POOLER_SCALE: Final = 0.5
+"""Weight of the identity in the pooler, small enough to keep tanh out of saturation."""
+
+
+def start_simple(model: AlbertWithHead, words: Float[Tensor, "V E"] | None = None) -> None:
     """Change new weights in place.
+
+    Args:
+        model: just initialised.
+        words: vectors of standard deviation 1 for the embedding table; they are scaled and added.
 
     The published initialisation stays for everything else, and the function class and file format
 
@@ -31,6 +43,11 @@ def start_simple(model: AlbertWithHead) -> None:
     Differs from: the official initialisation, which is for pretraining.
     """
     with torch.no_grad():
+        if words is not None:
+            model.model.embeddings.token.weight.add_(words, alpha=WORD_SCALE)
+        if model.model.pooler is not None:
+            pooler = model.model.pooler.get_parameter("weight")
+            pooler.add_(torch.eye(*pooler.shape, dtype=pooler.dtype), alpha=POOLER_SCALE)
         model.model.embeddings.position.weight.mul_(POSITION_SCALE)
         project = model.model.embeddings.project
         if project is not None:

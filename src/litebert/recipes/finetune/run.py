@@ -19,6 +19,7 @@ from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
 from litebert.recipes.finetune.calibrate import cross_fitted_ece
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
+from litebert.recipes.finetune.word_vectors import cooccurrence_vectors
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
 from litebert.tasks.scores import SCORES
 from litebert.train.evaluate import Evaluator, predict_logits
@@ -136,9 +137,11 @@ def _train_seed(
     *,
     resume: bool,
 ) -> tuple[AlbertWithHead, FitResult]:
+    words = _word_vectors(plan)
+
     def make_model(seed: int) -> AlbertWithHead:
         torch.manual_seed(seed)
-        return new_model(plan)
+        return new_model(plan, words)
 
     evaluator = Evaluator(
         plan.eval.encoded,
@@ -161,12 +164,24 @@ def _train_seed(
     return model, result
 
 
-def new_model(plan: Plan) -> AlbertWithHead:
+def _word_vectors(plan: Plan) -> torch.Tensor | None:
+    """Vectors from the training texts for a model that starts from nothing."""
+    if plan.model.folder is not None:
+        return None
+    config = plan.model.config
+    # One seed for all runs: only the weights and the order differ between training seeds.
+    vectors = cooccurrence_vectors(
+        plan.train.encoded, config.vocab_size, config.embedding_size, seed=0
+    )
+    return torch.from_numpy(vectors)
+
+
+def new_model(plan: Plan, words: torch.Tensor | None) -> AlbertWithHead:
     """Return the model that training starts from: a folder's weights, or new ones."""
     choice = plan.model
     if choice.folder is None:
         model = AlbertWithHead(choice.config, plan.task.head)
-        start_simple(model)
+        start_simple(model, words)
         return model
     return load_model(
         choice.folder,
