@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from math import ceil
-from pathlib import Path
 
 import torch
 
 from litebert.errors import SettingsError
-
-_CGROUP = Path("/sys/fs/cgroup")
+from litebert.train.cpus import usable_cpus
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -34,33 +31,6 @@ def choose_device(name: str = "auto") -> torch.device:
             f"device {name!r} cannot be used ({reason}); allowed: auto, cpu, cuda, cuda:N, mps"
         ) from error
     return device
-
-
-def usable_cpus(cgroup: Path = _CGROUP) -> int:
-    """Return the CPUs this process may use: its affinity, cut by the container's quota."""
-    try:
-        cpus = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS, Windows
-        cpus = os.cpu_count() or 1
-    quota = cgroup_quota(cgroup)
-    return max(1, min(cpus, ceil(quota))) if quota else max(1, cpus)
-
-
-def cgroup_quota(cgroup: Path = _CGROUP) -> float | None:
-    """Return the CPU quota of the control group in CPUs, or None where there is none."""
-    try:  # version 2: "max 100000" or "150000 100000"
-        quota, period = (cgroup / "cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        try:  # version 1
-            quota = (cgroup / "cpu" / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
-            period = (cgroup / "cpu" / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
-        except OSError:
-            return None
-    try:
-        cpus = int(quota) / int(period)
-    except (ValueError, ZeroDivisionError):  # "max": no limit
-        return None
-    return cpus if cpus > 0 else None
 
 
 def choose_threads(wanted: int | None = None) -> int:
@@ -86,3 +56,16 @@ def torch_threads(wanted: int | None = None) -> Generator[int]:
         yield threads
     finally:
         torch.set_num_threads(before)
+
+
+def seed_dropout(seed: int, device: torch.device) -> None:
+    """Seed the generators that dropout on `device` draws from.
+
+    `torch.manual_seed` would also queue a call for every device that was never used, with a stack
+    trace each: milliseconds, and memory that grows, when it is done at every step.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)

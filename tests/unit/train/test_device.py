@@ -8,13 +8,8 @@ import torch
 
 import litebert.train.device as device_module
 from litebert.errors import SettingsError
-from litebert.train.device import (
-    cgroup_quota,
-    choose_device,
-    choose_threads,
-    torch_threads,
-    usable_cpus,
-)
+from litebert.train.cpus import cgroup_quota, usable_cpus
+from litebert.train.device import choose_device, choose_threads, torch_threads
 
 
 def test_device_by_name_and_by_itself() -> None:
