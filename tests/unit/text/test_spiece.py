@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,3 +177,16 @@ def test_a_vocabulary_without_the_special_tokens_is_refused(small_folder: Path) 
     data = (small_folder / "spiece.model").read_bytes()
     with pytest.raises(CheckpointError, match="has no <s>"):
         SpmPieces(data, TextRules(), SpecialTokens(cls="<s>"))
+
+
+def test_a_model_that_the_library_refuses_is_refused(
+    small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing:
+        def LoadFromSerializedProto(self, data: bytes) -> None:
+            raise RuntimeError("broken table")
+
+    monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", Refusing)
+    data = (small_folder / "spiece.model").read_bytes()
+    with pytest.raises(CheckpointError, match="SentencePiece refuses the model: broken table"):
+        SpmPieces(data, TextRules(), SpecialTokens())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import sentencepiece
 
 from litebert.errors import DataError, SettingsError
 from litebert.text import train_vocabulary
@@ -107,3 +108,14 @@ def test_wrong_values_are_refused(tmp_path: Path) -> None:
         train_vocabulary(SENTENCES, 100, tmp_path, character_coverage=1.5)
     with pytest.raises(SettingsError, match="use at least"):
         train_vocabulary(SENTENCES, 20, tmp_path)
+
+
+def test_any_other_refusal_of_the_trainer_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
+    with pytest.raises(DataError, match="cannot learn from these texts: no luck"):
+        train_vocabulary(SENTENCES, 60, tmp_path)
