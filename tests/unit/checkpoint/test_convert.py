@@ -21,6 +21,14 @@ from litebert.errors import CheckpointError
 Make = Callable[..., Any]
 
 
+def run_in_this_process(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Stands for the child where only what surrounds it is tested."""
+    from safetensors.torch import save_file
+
+    save_file(unpickle.checked_tensors(torch.load(command[-3], weights_only=True)), command[-2])
+    return subprocess.CompletedProcess(command, 0)
+
+
 @pytest.fixture
 def source(tmp_path: Path, make_model: Make) -> Path:
     """A folder as old releases wrote it: configuration and pickle, the decoder stored again."""
@@ -71,9 +79,6 @@ def test_a_malicious_pickle_does_not_run(source: Path) -> None:
     torch.save({"weight": Payload()}, path)
     with pytest.raises(CheckpointError, match="wants to run code"):
         convert_pickle(path, source.parent / "out")
-    path.write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(CheckpointError, match=r"cannot be converted|ended with code"):
-        convert_pickle(path, source.parent / "out")
     assert not marker.exists()
     assert not (source.parent / "out").exists()
 
@@ -86,22 +91,16 @@ def test_a_tensor_larger_than_the_limit_is_refused_by_the_system(source: Path) -
         convert_pickle(path, source.parent / "out")
 
 
-@pytest.mark.slow
-def test_weights_of_another_model_are_refused(source: Path) -> None:
+def test_weights_of_another_model_are_refused(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", run_in_this_process)
     config = json.loads((source / "config.json").read_text())
     other = source.parent / "other.json"
     other.write_text(json.dumps(config | {"hidden_size": 16}))
     with pytest.raises(CheckpointError, match="another shape"):
         convert_pickle(source / "pytorch_model.bin", source.parent / "out", config=other)
     assert not (source.parent / "out").exists()
-
-
-def run_in_this_process(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Stands for the child where only what surrounds it is tested."""
-    from safetensors.torch import save_file
-
-    save_file(unpickle.checked_tensors(torch.load(command[-3], weights_only=True)), command[-2])
-    return subprocess.CompletedProcess(command, 0)
 
 
 def test_the_tokenizer_and_the_head_are_taken_along(
