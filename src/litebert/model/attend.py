@@ -59,6 +59,8 @@ def attend(
         packing: bounds of the sequences.
         dropout_prob: dropout of the attention probabilities, in [0, 1).
     """
+    if not packing.max_length:
+        return qkv[:, : layout.widths[0]]
     if qkv.device.type == "cpu":
         if packing.is_rectangular and not dropout_prob:
             return attend_buckets(qkv, layout, packing)
@@ -168,7 +170,9 @@ class _PerSequence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides names
+        ctx: Any, *grads: Tensor
+    ) -> Any:
         qkv, context, *saved = ctx.saved_tensors
         heads, lengths, dropout_prob = ctx.extra
         grad_qkv = torch.empty_like(qkv)
