@@ -20,6 +20,7 @@ from litebert.cli import (
     train,
 )
 from litebert.cli.faults import FaultGroup
+from litebert.cli.output import prepare_streams
 
 app = typer.Typer(
     name="litebert",
@@ -72,4 +73,5 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Entry point of the `litebert` script."""
-    app()
+    prepare_streams()
+    app(prog_name="litebert")

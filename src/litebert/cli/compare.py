@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
+
+from litebert.cli.output import show, show_json
 
 
 def compare(
@@ -13,12 +13,12 @@ def compare(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
-    """Compare parameters, bytes and operations: the paper's Table 1 as numbers."""
+    """Compare what models cost: the paper's Table 1 as numbers."""
     from litebert.recipes.describe import describe, table
 
     costs = [describe(name) for name in models]
     if as_json:
-        typer.echo(json.dumps([cost.to_dict() for cost in costs], indent=2, ensure_ascii=False))
+        show_json([cost.to_dict() for cost in costs])
         return
     rows = table(costs)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -27,4 +27,4 @@ def compare(
             cell.ljust(w) if i == 0 else cell.rjust(w)
             for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
-        typer.echo("  ".join([first, *rest]))
+        show("  ".join([first, *rest]))

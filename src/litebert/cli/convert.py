@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from litebert.cli.output import say, show
+
 
 def convert(
     source: Path = typer.Argument(
@@ -13,9 +15,12 @@ def convert(
     ),
     out: Path = typer.Argument(help="Model folder to write."),
 ) -> None:
-    """Convert a .bin or .pt checkpoint to safetensors, in a subprocess without rights to run its code."""
+    """Convert a .bin or .pt checkpoint to safetensors.
+
+    It is read in a subprocess of its own, where none of its code can run.
+    """
     from litebert.checkpoint.convert import convert_pickle
 
     report = convert_pickle(source, out)
-    typer.echo(str(report), err=True)
-    typer.echo(f"wrote {out}")
+    say(str(report))
+    show(f"wrote {out}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import typer
+
+from litebert.cli.output import show, show_json
 
 app = typer.Typer(no_args_is_help=True, help="Look at data before training on it.")
 
@@ -33,7 +34,10 @@ def check(
     encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
 ) -> None:
-    """Report classes, duplicates, leakage, truncation and unreadable rows; exit 1 if there is a problem."""
+    """Report on a data set; exit code 1 if there is a problem.
+
+    Classes, duplicates, leakage between train and eval, truncation, unreadable rows.
+    """
     from litebert.recipes.data_check import run_check
 
     report = run_check(
@@ -46,8 +50,9 @@ def check(
         label_column=label_column,
         encoding=encoding,
     )
-    typer.echo(
-        json.dumps(report.to_json(), indent=2, ensure_ascii=False) if as_json else report.to_text()
-    )
+    if as_json:
+        show_json(report.to_json())
+    else:
+        show(report.to_text())
     if not report.is_clean:
         raise typer.Exit(1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
+
+from litebert.cli.output import show, show_json
 
 MARKS = {"ok": "ok     ", "note": "note   ", "problem": "PROBLEM"}
 
@@ -13,16 +13,16 @@ def doctor(
     as_json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
     quick: bool = typer.Option(False, "--quick", help="Leave out what takes seconds."),
 ) -> None:
-    """Check this machine: versions, cores, memory, disk, packages, number formats."""
+    """Check this machine: cores, memory, disk, packages, number formats."""
     from litebert.recipes.doctor import diagnose
 
     diagnosis = diagnose(quick=quick)
     if as_json:
-        typer.echo(json.dumps(diagnosis.to_dict(), indent=2))
+        show_json(diagnosis.to_dict())
     else:
         for check in diagnosis.checks:
-            typer.echo(f"{MARKS[check.verdict]}  {check.name:<18} {check.found}")
+            show(f"{MARKS[check.verdict]}  {check.name:<18} {check.found}")
             if check.remedy:
-                typer.echo(f"{'':<9}{'':<18} -> {check.remedy}")
+                show(f"{'':<9}{'':<18} -> {check.remedy}")
     if not diagnosis.is_healthy:
         raise typer.Exit(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import typer
+
+from litebert.cli.choices import BadRow
+from litebert.cli.output import show, show_json
 
 
 def evaluate(
@@ -16,8 +18,12 @@ def evaluate(
         "auto", "--split", help="Part of a folder: train, eval, test; auto: eval, else train."
     ),
     encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
-    skip_bad_rows: bool = typer.Option(
-        False, "--skip-bad-rows", help="Leave unusable records out and count them."
+    text_column: list[str] | None = typer.Option(
+        None, "--text-column", help="Text column; twice for pairs."
+    ),
+    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
+    on_bad_row: BadRow = typer.Option(
+        BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
@@ -25,11 +31,16 @@ def evaluate(
     from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 
     job = EvaluationJob(
-        data=data, task=task, split=split, encoding=encoding, skip_bad_rows=skip_bad_rows
+        data=data,
+        task=task,
+        split=split,
+        encoding=encoding,
+        text_columns=tuple(text_column or ()),
+        label_column=label_column,
+        on_bad_row=on_bad_row.value,
     )
     report = evaluate_folder(model, job)
-    typer.echo(
-        json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
-        if as_json
-        else "\n".join(report.lines())
-    )
+    if as_json:
+        show_json(report.to_dict())
+    else:
+        show("\n".join(report.lines()))

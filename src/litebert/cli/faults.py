@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
 import sys
+from collections.abc import Generator
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from litebert.errors import LitebertError
+from litebert.cli.output import is_color_wanted, visible
+from litebert.errors import LitebertError, MissingDependencyError
+
+__all__ = ["EXIT_CODES", "FaultGroup", "report"]
 
 EXIT_CODES: Final = {
     0: "success",
@@ -23,22 +28,44 @@ EXIT_CODES: Final = {
     73: "an output cannot be created",
     74: "disk full or input/output error",
     77: "permission denied",
+    129: "hung up (SIGHUP) after saving",
     130: "interrupted (SIGINT) after saving",
     141: "the reader of the output went away",
     143: "terminated (SIGTERM) after saving",
 }
-_OS_CODES: Final = {
+_READ_CODES: Final = {
     errno.ENOENT: 66,
-    errno.EEXIST: 73,
-    errno.ENOTDIR: 73,
+    errno.ENOTDIR: 66,
     errno.EISDIR: 66,
+    errno.ENAMETOOLONG: 66,
+    errno.EEXIST: 73,
+    errno.EROFS: 73,
     errno.EACCES: 77,
     errno.EPERM: 77,
-    errno.EROFS: 73,
-    errno.ENOSPC: 74,
-    errno.EDQUOT: 74,
-    errno.EIO: 74,
 }
+_WRITE_CODES: Final = dict.fromkeys(
+    (
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+        errno.EEXIST,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+    ),
+    73,
+)
+_IO_CODE: Final = 74
+_EXTRAS: Final = {
+    "torch": "train",
+    "jaxtyping": "train",
+    "sklearn": "train",
+    "matplotlib": "train",
+    "psutil": "train",
+    "transformers": "hf",
+}
+"""Module -> extra that brings it."""
 
 
 class FaultGroup(TyperGroup):
@@ -50,37 +77,81 @@ class FaultGroup(TyperGroup):
         Raises:
             Exit: with the code of the error, after printing it.
         """
-        logging.captureWarnings(True)
-        logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
-        try:
-            return super().invoke(ctx)
-        except LitebertError as error:
-            if ctx.params.get("debug"):
-                raise
-            code = _os_code(error.__cause__) or error.exit_code
-            report(str(error))
-            raise typer.Exit(code) from error
-        except BrokenPipeError as error:
-            # Later writes at interpreter exit would complain again; give them somewhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from error
-        except KeyboardInterrupt as error:
-            report("interrupted")
-            raise typer.Exit(130) from error
-        except OSError as error:
-            code = _os_code(error)
-            if code is None or ctx.params.get("debug"):
-                raise
-            place = f"{error.filename}: " if error.filename else ""
-            report(f"{place}{error.strerror}")
-            raise typer.Exit(code) from error
+        is_debug = bool(ctx.params.get("debug"))
+        with _logging_to_stderr():
+            try:
+                return super().invoke(ctx)
+            except LitebertError as error:
+                if is_debug:
+                    raise
+                report(str(error))
+                raise typer.Exit(_exit_code(error)) from error
+            except ModuleNotFoundError as error:
+                package = (error.name or "").partition(".")[0]
+                if is_debug or package not in _EXTRAS:
+                    raise
+                purpose = f"litebert {ctx.invoked_subcommand or ''}".rstrip()
+                missing = MissingDependencyError(package, extra=_EXTRAS[package], purpose=purpose)
+                report(str(missing))
+                raise typer.Exit(missing.exit_code) from error
+            except BrokenPipeError as error:
+                _silence_streams()
+                raise typer.Exit(141) from error
+            except (KeyboardInterrupt, typer.Abort) as error:
+                report("interrupted")
+                raise typer.Exit(130) from error
+            except OSError as error:
+                if is_debug or error.errno is None:
+                    raise
+                place = f"{error.filename}: " if error.filename else ""
+                report(f"{place}{error.strerror}")
+                raise typer.Exit(_READ_CODES.get(error.errno, _IO_CODE)) from error
 
 
 def report(message: str) -> None:
-    """Print one error block on stderr."""
-    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
-    typer.echo(message.replace("\x1b", "\\x1b"), err=True)
+    """Print one error block on standard error."""
+    color = is_color_wanted()
+    label = typer.style("error:", fg=typer.colors.RED, bold=True)
+    typer.echo(f"{label} {visible(message)}", err=True, color=color)
 
 
-def _os_code(error: BaseException | None) -> int | None:
-    return _OS_CODES.get(error.errno or 0) if isinstance(error, OSError) else None
+def _exit_code(error: LitebertError) -> int:
+    """The operating system's reason, where there is one, else that of the error's class."""
+    number = getattr(error, "errno", None)  # StorageError: something could not be written
+    if isinstance(number, int):
+        return _WRITE_CODES.get(number, error.exit_code)
+    cause = error.__cause__
+    if isinstance(cause, OSError) and not isinstance(cause, LitebertError):
+        return _READ_CODES.get(cause.errno or 0, error.exit_code)
+    return error.exit_code
+
+
+@contextlib.contextmanager
+def _logging_to_stderr() -> Generator[None]:
+    """Show warnings of libraries and of our own as single lines of talk."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LineFormatter("warning   %(message)s"))
+    handler.setLevel(logging.WARNING)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        root.removeHandler(handler)
+
+
+class _LineFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def _silence_streams() -> None:
+    """Nobody reads any more: what Python still flushes at exit must not complain again."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
+
+from litebert.cli.output import show, show_json
 
 
 def info(
@@ -13,16 +13,21 @@ def info(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
-    """Show parameters, bytes, FLOPs per token and activation memory; without a name, list the presets."""
+    """Show what a model costs; without a name, list the presets.
+
+    Parameters, bytes, operations per token, activation memory, and the same without sharing.
+    """
     from litebert.model.presets import PRESETS
     from litebert.recipes.describe import describe
 
     if not model:
-        typer.echo(json.dumps(list(PRESETS)) if as_json else "\n".join(PRESETS))
+        if as_json:
+            show_json(list(PRESETS))
+        else:
+            show("\n".join(PRESETS))
         return
     costs = describe(model)
-    typer.echo(
-        json.dumps(costs.to_dict(), indent=2, ensure_ascii=False)
-        if as_json
-        else "\n".join(costs.lines())
-    )
+    if as_json:
+        show_json(costs.to_dict())
+    else:
+        show("\n".join(costs.lines()))

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import stat
+import sys
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import typer
+
+from litebert.cli.output import say, write_lines
+from litebert.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from litebert.recipes.predict import PredictJob
+    from litebert.recipes.prediction_rows import PredictionRows
+    from litebert.recipes.predictor import Predictor
+
+FILE_ENDS: Final = (
+    ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".txt",
+    ".gz", ".zst", ".xz", ".bz2",
+)  # fmt: skip
+"""A word that ends so is meant as a file, also when there is none."""
 
 
 class OutputFormat(StrEnum):
@@ -14,13 +31,14 @@ class OutputFormat(StrEnum):
     auto = "auto"
     jsonl = "jsonl"
     csv = "csv"
+    tsv = "tsv"
     plain = "plain"
 
 
 def predict(
     model: Path = typer.Argument(help="Model folder or run folder."),
     data: str = typer.Argument(
-        "-", metavar="[TEXT|FILE|-]", help="A text, a table, or - for lines on standard input."
+        "-", metavar="[TEXT|FILE|-]", help="A text, a table, a .txt file of lines, or - for stdin."
     ),
     pair: str | None = typer.Option(None, "--pair", help="Second text, for models of pairs."),
     out: Path | None = typer.Option(
@@ -29,46 +47,96 @@ def predict(
     output_format: OutputFormat = typer.Option(
         OutputFormat.auto,
         "--format",
-        help="auto: plain for one text, CSV for CSV input, else JSON lines.",
+        help="auto: as --out is named; else plain for one text, CSV for CSV, JSON lines.",
     ),
     text_column: list[str] | None = typer.Option(
         None, "--text-column", help="Column with the text; give it twice for pairs."
     ),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
+    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
     batch_tokens: int = typer.Option(
         2048, "--batch-tokens", min=1, help="Tokens of one forward pass."
     ),
 ) -> None:
-    """Predict a text, a table, or standard input line by line."""
-    from litebert.recipes.predict import TableJob, predict_lines, predict_table, predict_text
+    """Predict a text, a table, or lines of standard input.
+
+    Rows keep their order and all their columns; prediction, score and scores are added. Lines of
+    standard input are texts, text<TAB>pair for models of pairs, or JSON objects.
+    """
+    from litebert.recipes.predict import PredictJob
+    from litebert.recipes.prediction_rows import form_of
     from litebert.recipes.predictor import Predictor
 
-    predictor = Predictor.load(model)
-    if data == "-":
-        writer = predict_lines(
-            predictor, typer.get_binary_stream("stdin"), batch_tokens=batch_tokens
-        )
-        default = "jsonl"
-    elif Path(data).is_file():
-        job = TableJob(
-            path=Path(data),
-            text_columns=tuple(text_column or ()),
-            encoding=encoding,
-            batch_tokens=batch_tokens,
-        )
-        writer = predict_table(predictor, job)
-        default = (
-            "csv"
-            if Path(data).name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-            else "jsonl"
-        )
-    else:
-        writer = predict_text(predictor, data, pair)
-        default = "plain"
-    chosen = default if output_format is OutputFormat.auto else str(output_format)
+    source = _source(data)
+    _refuse_unused(source, data, pair, text_column, encoding)
     if out is not None:
-        writer.save(out, "jsonl" if chosen == "plain" else chosen)
-        typer.echo(f"wrote {out}", err=True)
-        return
-    for line in writer.lines(chosen):
-        typer.echo(line, nl=False)
+        _refuse_out(out, data if source in ("table", "lines") else None)
+    predictor = Predictor.load(model)
+    job = PredictJob(tuple(text_column or ()), encoding, batch_tokens)
+    rows = _predict(predictor, source, data, pair, job)
+    for note in rows.notes:
+        say(f"note      {note}")
+    if output_format is OutputFormat.auto:
+        usual = {"text": "plain", "table": form_of(Path(data)) or "jsonl"}.get(source, "jsonl")
+        form = (form_of(out) or ("jsonl" if usual == "plain" else usual)) if out else usual
+    else:
+        form = str(output_format)
+    if out is not None:
+        rows.save(out, form)
+        say(f"wrote {out}")
+    else:
+        write_lines(rows.lines(form))
+
+
+def _predict(
+    predictor: Predictor, source: str, data: str, pair: str | None, job: PredictJob
+) -> PredictionRows:
+    from litebert.recipes.predict import predict_lines, predict_table, predict_text
+
+    if source == "text":
+        return predict_text(predictor, data, pair)
+    if source == "table":
+        return predict_table(predictor, Path(data), job)
+    if source == "lines":
+        return predict_lines(predictor, Path(data).open("rb"), job, name=data)
+    if sys.stdin.isatty():
+        say("type one text a line; end with Ctrl-D")
+    return predict_lines(predictor, sys.stdin.buffer, job)
+
+
+def _source(data: str) -> str:
+    """What the word means: `stdin`, `table`, `lines` or `text`."""
+    if data == "-":
+        return "stdin"
+    try:
+        mode = Path(data).stat().st_mode
+    except (OSError, ValueError) as error:  # not there, or no file name at all: a long text
+        is_one_line = "\n" not in data and len(data) < 1000
+        if is_one_line and data.lower().endswith(FILE_ENDS):
+            raise DataError(
+                "there is no such file; pipe it in if it is a text", path=Path(data)
+            ) from error
+        return "text"
+    if stat.S_ISDIR(mode):
+        raise SettingsError(f"{data} is a folder; give a file, or pipe it in if it is a text")
+    if not stat.S_ISREG(mode):
+        return "lines"  # a named pipe or a device
+    return "lines" if data.lower().endswith(".txt") else "table"
+
+
+def _refuse_unused(
+    source: str, data: str, pair: str | None, text_column: list[str] | None, encoding: str | None
+) -> None:
+    """Refuse options that would have no effect."""
+    if pair is not None and source != "text":
+        what = "standard input" if source == "stdin" else data
+        raise SettingsError(f"--pair belongs to one TEXT, but the input is {what}")
+    if source == "text" and (text_column or encoding):
+        name = "--text-column" if text_column else "--encoding"
+        raise SettingsError(f"{name} belongs to a file, but there is no file {data!r:.60}")
+
+
+def _refuse_out(out: Path, source_file: str | None) -> None:
+    if out.is_dir():
+        raise SettingsError(f"--out {out} is a folder; name a file")
+    if source_file is not None and out.exists() and out.samefile(source_file):
+        raise SettingsError(f"--out {out} is the input itself; name another file")

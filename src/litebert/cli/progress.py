@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import typer
+from litebert.cli.output import say, visible
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.run import RunEvent
@@ -20,14 +22,21 @@ LINE_SECONDS: Final = 10.0
 class Progress:
     """Renders the events of a run on standard error."""
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, log: Path | None = None) -> None:
+        """Start without a display.
+
+        Args:
+            metric: main score.
+            log: file that keeps every line, with the time; it goes on where it ended.
+        """
         self._metric = metric
+        self._log = log
         self._live: Any = None
         self._bar: Any = None
         self._next_line = time.monotonic() + LINE_SECONDS
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
@@ -60,9 +69,21 @@ class Progress:
 
     def _say(self, text: str) -> None:
         if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(visible(text), markup=False, highlight=False)
         else:
-            typer.echo(text, err=True)
+            say(text)
+        self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        if self._log is None:
+            return
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        try:
+            with self._log.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(f"{stamp} {visible(text)}\n")
+        except OSError as error:
+            log, self._log = self._log, None
+            self._say(f"warning   {log.name} is no longer written: {error.strerror}")
 
     def _on_baselinescored(self, event: Any) -> None:
         baseline = event.baseline
@@ -84,12 +105,16 @@ class Progress:
         facts = f"loss {event.loss:.4f}  {event.tokens_per_second:,.0f} tokens/s"
         if self._live is not None:
             self._live.update(self._bar, completed=event.step, total=event.total_steps, facts=facts)
-        elif time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + LINE_SECONDS
-            self._say(
-                f"step {event.step:,}/{event.total_steps:,}  {facts}  lr {event.learning_rate:.2e}  "
-                f"{event.rss_bytes / 1e6:,.0f} MB  {_duration(event.eta_seconds)} left"
-            )
+        if time.monotonic() < self._next_line:
+            return
+        self._next_line = time.monotonic() + LINE_SECONDS
+        line = (
+            f"step {event.step:,}/{event.total_steps:,}  {facts}  lr {event.learning_rate:.2e}  "
+            f"{event.rss_bytes / 1e6:,.0f} MB  {_duration(event.eta_seconds)} left"
+        )
+        if self._live is None:
+            say(line)
+        self._keep(line)
 
     def _on_evaluated(self, event: Any) -> None:
         mark = "  best so far" if event.is_best else ""

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import typer
 
-
-class BadRow(StrEnum):
-    """What to do with a record that cannot be used."""
-
-    error = "error"
-    skip = "skip"
-
-
-class Kind(StrEnum):
-    """What a label is."""
-
-    binary = "binary"
-    multiclass = "multiclass"
-    multilabel = "multilabel"
-    regression = "regression"
+from litebert.cli.choices import BadRow, Kind
 
 
 def train(
@@ -67,7 +52,10 @@ def train(
         None, "--set", help="Any setting: section.key=value."
     ),
 ) -> None:
-    """Train a classifier or regressor on a labelled table and say honestly how good it is."""
+    """Train on a labelled table, and say how good the result is.
+
+    Columns, kind of task, metric and split are found out and shown before training.
+    """
     from litebert.cli.training import TrainingRequest, run_training
     from litebert.errors import SettingsError
 

@@ -7,12 +7,13 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from litebert.cli.output import is_interactive, say, show
 from litebert.cli.progress import Progress
-from litebert.errors import SettingsError
+from litebert.errors import LitebertError, SettingsError
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from litebert.recipes.run_folder import RunFolder
 
 __all__ = ["TrainingRequest", "run_training"]
+
+LOG: Final = "log.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
     from litebert.recipes.finetune.job import finish_run, open_run, start_run
     from litebert.recipes.finetune.plan import make_plan
     from litebert.recipes.finetune.run import run_plan
+    from litebert.recipes.run_folder import require_free, resume_command
     from litebert.train.stop import stop_on_signals
 
     if request.resume is not None:
@@ -65,29 +69,32 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
             )
     else:
         folder, settings = None, _settings(request)
+        if request.out is not None:
+            require_free(request.out)
     plan = make_plan(settings)
-    for line in plan.describe():
-        typer.echo(line, err=True)
     if request.dry_run:
-        for line in plan.estimate():
-            typer.echo(line, err=True)
+        show("\n".join([*plan.describe(), *plan.estimate()]))
         return None
-    is_asked = request.resume is None and request.ask and _is_terminal()
+    say("\n".join(plan.describe()))
+    is_asked = request.resume is None and request.ask and is_interactive()
     if is_asked and not typer.confirm("Train?", default=True, err=True):
         return None
     if folder is None:
         folder = start_run(plan, request.out, command_line())
-    with stop_on_signals() as stop, Progress(plan.task.metric) as progress:
-        outcome = run_plan(
-            plan, folder, on_event=progress, stop=stop, resume=request.resume is not None
-        )
+    try:
+        log = folder.path / LOG
+        with stop_on_signals() as stop, Progress(plan.task.metric, log) as progress:
+            outcome = run_plan(
+                plan, folder, on_event=progress, stop=stop, resume=request.resume is not None
+            )
+        if not outcome.is_interrupted:
+            finish_run(outcome, folder)
+    except (KeyboardInterrupt, OSError, LitebertError):
+        say(f"the run so far is kept; continue with: {resume_command(folder.path)}")
+        raise
     if outcome.is_interrupted:
-        typer.echo(
-            f"stopped; continue with: litebert train --resume {shlex.quote(str(folder.path))}",
-            err=True,
-        )
+        say(f"stopped; continue with: {resume_command(folder.path)}")
         raise typer.Exit(128 + (outcome.signal or signal.SIGTERM))
-    finish_run(outcome, folder)
     show_result(outcome, folder)
     return outcome, folder
 
@@ -96,8 +103,7 @@ def show_result(outcome: Outcome, folder: RunFolder) -> None:
     """Print the scores beside their baselines, the verdict, and what to do next."""
     from litebert.recipes.finetune.job import result_lines
 
-    for line in result_lines(outcome, folder):
-        typer.echo(line)
+    show("\n".join(result_lines(outcome, folder)))
 
 
 def command_line() -> str:
@@ -125,7 +131,3 @@ def _is_told(request: TrainingRequest) -> bool:
     return bool(request.overrides or request.config) or any(
         value is not None for table in request.told.values() for value in table.values()
     )
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()

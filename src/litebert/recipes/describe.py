@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -115,7 +116,8 @@ def find_config(name: str) -> AlbertConfig:
         return preset(name)
     except SettingsError as error:
         if "/" in name or path.suffix:
-            raise CheckpointError("there is no such file or folder", path=path) from error
+            missing = FileNotFoundError(errno.ENOENT, str(error), name)
+            raise CheckpointError("there is no such file or folder", path=path) from missing
         raise
 
 

@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from litebert.checkpoint.memory import available_memory_bytes
+from litebert.train.cpus import cgroup_quota, usable_cpus
+
 __all__ = ["Check", "Diagnosis", "diagnose"]
 
 Verdict = Literal["ok", "note", "problem"]
@@ -22,7 +25,7 @@ PACKAGES: Final = {
         "numpy", "pyarrow", "pydantic", "platformdirs", "rich", "safetensors", "sentencepiece",
         "tokenizers", "typer",
     ),
-    "train": ("torch", "scikit-learn", "matplotlib", "psutil"),
+    "train": ("torch", "jaxtyping", "scikit-learn", "matplotlib", "psutil"),
     "hf": ("transformers",),
 }  # fmt: skip
 """Extra -> packages it brings."""
@@ -80,14 +83,12 @@ def _system() -> Check:
 
 
 def _processor() -> Check:
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    quota = cgroup_quota_cores()
+    cpus, quota = usable_cpus(), cgroup_quota()
     flags = sorted(
         _cpu_flags() & {"avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_bf16", "neon"}
     )
-    found = f"{cores} cores" + (f" (quota {quota:.1f})" if quota else "")
+    found = f"{cpus} usable CPUs of {os.cpu_count() or cpus}"
+    found += f" (quota {quota:.1f})" if quota else ""
     found += f"; {', '.join(flags)}" if flags else ""
     if platform.machine() in ("x86_64", "AMD64") and flags and "avx2" not in flags:
         return Check("processor", "note", found, "without AVX2 training is several times slower")
@@ -105,34 +106,23 @@ def _cpu_flags() -> set[str]:
     return set()
 
 
-def cgroup_quota_cores(root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Return the processor quota of the control group in cores, or None without one."""
-    try:
-        quota, period = (root / "cpu.max").read_text(encoding="ascii").split()
-        return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        return None  # no cgroup v2: then there is no quota to respect
-
-
 def _memory() -> Check:
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return Check("memory", "note", "size unknown on this system")
+    available = available_memory_bytes()
     found = f"{total / 1e9:.1f} GB"
-    if total < MIN_RAM_BYTES:
-        return Check(
-            "memory",
-            "note",
-            found,
-            "train with a small preset and --set train.micro_batch_tokens=1024",
-        )
+    found += "" if available is None else f", {available / 1e9:.1f} GB available to this process"
+    if min(total, total if available is None else available) < MIN_RAM_BYTES:
+        remedy = "train with a small preset and --set train.micro_batch_tokens=1024"
+        return Check("memory", "note", found, remedy)
     return Check("memory", "ok", found)
 
 
 def _disk() -> Check:
-    folder = Path.cwd()
     try:
+        folder = Path.cwd()
         free = shutil.disk_usage(folder).free
         start = time.monotonic()
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".litebert-doctor-") as file:
@@ -220,8 +210,13 @@ def _version(package: str) -> str | None:
 
 
 def _number_formats() -> Check:
-    from litebert.train.precision import choose_precision
+    try:
+        from litebert.train.precision import choose_precision
 
-    choice = choose_precision()
+        choice = choose_precision()
+    except (ImportError, OSError, RuntimeError) as error:  # a torch that does not fit the system
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        remedy = "reinstall torch: see the installation section of the README"
+        return Check("number formats", "problem", f"torch cannot be used: {reason}", remedy)
     speeds = ", ".join(f"{name} {speed:.1f}" for name, speed in choice.gflops.items())
     return Check("number formats", "ok", f"matmul GFLOP/s: {speeds}; training uses {choice.name}")

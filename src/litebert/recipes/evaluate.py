@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from litebert.data.examples import make_examples
-from litebert.data.rows import SkippedRow
+from litebert.data.rows import BadRowPolicy, SkippedRow
 from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.predictor import Predictor
@@ -20,6 +21,7 @@ from litebert.tasks.evaluation import Evaluation, evaluate_answers
 
 if TYPE_CHECKING:
     from litebert.data.readers import Source
+    from litebert.data.schema import Schema
     from litebert.data.tables import Table
 
 __all__ = ["EvaluationJob", "EvaluationReport", "evaluate_folder"]
@@ -34,14 +36,18 @@ class EvaluationJob:
         task: named reader, or None.
         split: train, eval, test, or auto (eval where there is one, else train).
         encoding: Python codec name, or None to find out.
-        skip_bad_rows: leave unusable records out instead of stopping.
+        text_columns: columns with the texts; those of the training when empty.
+        label_column: column with the label; that of the training when None.
+        on_bad_row: stop at an unusable record, or leave it out and count it.
     """
 
     data: Path
     task: str | None = None
     split: str = "auto"
     encoding: str | None = None
-    skip_bad_rows: bool = False
+    text_columns: tuple[str, ...] = ()
+    label_column: str | None = None
+    on_bad_row: BadRowPolicy = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class EvaluationReport:
         lines += [f"{'':<18} {'model':>8} {'majority':>9}"]
         order = [self.metric, *(name for name in scores if name != self.metric)]
         lines += [
-            f"{name:<18} {scores[name]:>8.4f} {self.majority.get(name, float('nan')):>9.4f}"
+            f"{name:<18} {_number(scores.get(name)):>8} {_number(self.majority.get(name)):>9}"
             for name in order
         ]
         if self.evaluation.class_table:
@@ -91,6 +97,10 @@ class EvaluationReport:
                 for row in self.evaluation.class_table
             ]
         return lines
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{value:.4f}"
 
 
 def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
@@ -105,11 +115,10 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
     task = predictor.required_task
     if not isinstance(task, SequenceClassification):
         raise SettingsError(f"{folder}: task {task.name!r} is scored by its own command")
-    policy = "skip" if job.skip_bad_rows else "error"
-    source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=policy)
+    source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
     table = _choose(source, job.split)
     skipped = list(table.skipped)
-    examples = make_examples(table, task.table_schema, policy, skipped=skipped)
+    examples = make_examples(table, _schema(task, job), job.on_bad_row, skipped=skipped)
     if not examples:
         raise DataError("there is no usable record to score on", path=table.path)
     start = time.monotonic()
@@ -124,6 +133,21 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
         skipped=tuple(skipped),
         seconds=seconds,
     )
+
+
+def _schema(task: SequenceClassification, job: EvaluationJob) -> Schema:
+    """How the model was trained, with what is told about the columns on top."""
+    schema = task.table_schema
+    if job.text_columns:
+        if len(job.text_columns) != len(schema.text_columns):
+            takes = "pairs of texts" if task.is_pair else "one text"
+            raise SettingsError(
+                f"{len(job.text_columns)} text columns are told, but the model takes {takes}"
+            )
+        schema = schema.replace(text_columns=job.text_columns)
+    if job.label_column is not None:
+        schema = schema.replace(label_column=job.label_column, label_columns=())
+    return schema
 
 
 def _choose(source: Source, split: str) -> Table:

@@ -12,11 +12,12 @@ import torch
 from litebert.checkpoint.folder import load_model
 from litebert.data.batch import EncodedExample, collate
 from litebert.data.examples import Example
-from litebert.errors import CheckpointError, DataError
+from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.model.packing import Packing
 from litebert.recipes.run_folder import model_folder
 from litebert.tasks.base import TASK_FILE, Prediction, Task, load_task
 from litebert.text.tokenizer import Tokenizer
+from litebert.train.device import torch_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -27,6 +28,8 @@ __all__ = ["Predictor", "load"]
 
 BATCH_TOKENS: Final = 2048
 """Real tokens of one forward pass; larger is no faster on a CPU and takes more memory."""
+MIN_LENGTH: Final = 3
+"""Tokens of the shortest useful input: two special ones and a piece."""
 _HERE: Final = Path("<text>")
 
 Text = str | tuple[str, str]
@@ -50,8 +53,9 @@ class Predictor:
         path = model_folder(Path(folder))
         task = load_task(path) if (path / TASK_FILE).exists() else None
         model = load_model(path, head=task.head if task else "embedding")
-        tokenizer = Tokenizer.from_pretrained(path)
-        return cls(model, tokenizer, task)
+        if task is not None:
+            _check_fits(task, model, path)
+        return cls(model, Tokenizer.from_pretrained(path), task)
 
     def predict(
         self, texts: str | Sequence[Text], *, batch_tokens: int = BATCH_TOKENS
@@ -65,6 +69,7 @@ class Predictor:
         Raises:
             CheckpointError: the folder has no task.
             DataError: a text where the task takes pairs, or the other way round.
+            SettingsError: `batch_tokens` below 1.
         """
         examples = [_example(text, line) for line, text in enumerate(_listed(texts), start=1)]
         if not examples:
@@ -81,7 +86,7 @@ class Predictor:
             for index, example in enumerate(examples)
         ]
         rows = [np.empty(0)] * len(encoded)
-        with torch.inference_mode():
+        with torch_threads(torch.get_num_threads()), torch.inference_mode():
             for chunk in _chunks(encoded, batch_tokens):
                 output = self.model.forward_packed(*_tensors(chunk))
                 logits = output.logits
@@ -108,8 +113,17 @@ class Predictor:
             normalize: whether vectors have length 1.
             max_length: tokens that are kept of a text; all that the model has positions for when None.
             batch_tokens: real tokens of one forward pass, >= 1.
+
+        Raises:
+            SettingsError: a length that the model has no positions for, or an unknown pooling.
+            DataError: something else than texts.
         """
-        limit = max_length or self.model.config.max_position_embeddings
+        positions = self.model.config.max_position_embeddings
+        limit = positions if max_length is None else max_length
+        if not MIN_LENGTH <= limit <= positions:
+            raise SettingsError(f"max_length is {limit}; allowed: {MIN_LENGTH}..{positions}")
+        if pooling not in ("mean", "cls"):
+            raise SettingsError(f"pooling is {pooling!r}; allowed: 'mean', 'cls'")
         encoded: list[EncodedExample] = []
         for index, text in enumerate(_listed(texts)):
             first, second = text if isinstance(text, tuple) else (text, None)
@@ -123,7 +137,7 @@ class Predictor:
                 )
             )
         vectors = np.zeros((len(encoded), self.model.config.hidden_size), np.float32)
-        with torch.inference_mode():
+        with torch_threads(torch.get_num_threads()), torch.inference_mode():
             for chunk in _chunks(encoded, batch_tokens):
                 ids, packing, type_ids, positions = _tensors(chunk)
                 output = self.model.model.forward_packed(ids, packing, type_ids, positions)
@@ -178,8 +192,26 @@ def _example(text: Text, line: int) -> Example:
     return Example(text=first, pair=second, label=None, path=_HERE, line=line)
 
 
+def _check_fits(task: Task, model: AlbertWithHead, folder: Path) -> None:
+    labels, outputs = len(task.config_labels()), model.config.num_labels
+    if labels != outputs:
+        raise CheckpointError(
+            f"{TASK_FILE} has {labels} outputs, config.json has {outputs}; they do not belong "
+            "together, save the model again",
+            path=folder,
+        )
+    length, positions = getattr(task, "max_length", 0), model.config.max_position_embeddings
+    if length > positions:
+        raise CheckpointError(
+            f"{TASK_FILE} has max_length {length}, but the model has {positions} positions",
+            path=folder,
+        )
+
+
 def _chunks(encoded: Sequence[EncodedExample], batch_tokens: int) -> Iterator[list[EncodedExample]]:
     """Yield groups of similar length with at most `batch_tokens` real tokens each."""
+    if batch_tokens < 1:
+        raise SettingsError(f"batch_tokens is {batch_tokens}; allowed: 1 and more")
     chunk: list[EncodedExample] = []
     tokens = 0
     for example in sorted(encoded, key=lambda item: len(item.ids)):

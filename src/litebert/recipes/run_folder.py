@@ -6,8 +6,10 @@ model-last/, predictions.jsonl, plots/, report.html, README.md; described in doc
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import json
+import os
 import platform
 import re
 import shlex
@@ -18,8 +20,16 @@ from typing import Any, Final
 
 from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.errors import CheckpointError, SettingsError
+from litebert.train.cpus import usable_cpus
 
-__all__ = ["RunFolder", "environment", "model_folder", "next_folder"]
+__all__ = [
+    "RunFolder",
+    "environment",
+    "model_folder",
+    "next_folder",
+    "require_free",
+    "resume_command",
+]
 
 BEST: Final = "model-best"
 LAST: Final = "model-last"
@@ -41,14 +51,8 @@ class RunFolder:
             SettingsError: `out` holds something already.
             CheckpointError: it cannot be created.
         """
-        path = out or next_folder(name)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            hint = (
-                f"it is a run: continue it with `litebert train --resume {shlex.quote(str(path))}`, "
-                if (path / CONFIG).exists()
-                else ""
-            )
-            raise SettingsError(f"{path} exists and is not empty; {hint}or choose another --out")
+        path = next_folder(name) if out is None else out
+        require_free(path)
         make_folder(path)
         return cls(path)
 
@@ -59,6 +63,8 @@ class RunFolder:
         Raises:
             CheckpointError: it has no settings, so it is no run.
         """
+        if not path.exists():
+            raise CheckpointError("there is no such run folder", path=path) from _not_found(path)
         if not (path / CONFIG).is_file():
             raise CheckpointError(f"there is no {CONFIG}, so this is no run folder", path=path)
         return cls(path)
@@ -97,6 +103,24 @@ class RunFolder:
         return self.write_text(name, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
+def require_free(path: Path) -> None:
+    """Refuse a place that holds something already.
+
+    Raises:
+        SettingsError: it does; if that is a run, the message says how to continue it.
+    """
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    is_run = (path / CONFIG).exists()
+    hint = f"continue it with: {resume_command(path)}; or " if is_run else ""
+    raise SettingsError(f"{path} exists and is not empty; {hint}choose another --out")
+
+
+def resume_command(path: Path) -> str:
+    """Return the command that goes on with the run in `path`."""
+    return f"litebert train --resume {shlex.quote(str(path))}"
+
+
 def model_folder(path: Path) -> Path:
     """Return the model folder that `path` means: itself, or the best model of a run folder.
 
@@ -111,6 +135,11 @@ def model_folder(path: Path) -> Path:
     if not path.exists():
         raise CheckpointError(
             "there is no such folder; give a model folder or a run folder", path=path
+        ) from _not_found(path)
+    if (path / CONFIG).exists():
+        raise CheckpointError(
+            f"the run has not finished, so it has no model; continue it with: {resume_command(path)}",
+            path=path,
         )
     raise CheckpointError(
         "neither a model folder (no config.json) nor a finished run (no model-best)", path=path
@@ -137,6 +166,7 @@ def environment() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
+        "cpus": usable_cpus(),
         "packages": versions,
     }
 
@@ -152,3 +182,7 @@ def next_folder(name: str) -> Path:
     )  # fmt: skip
     number = 1 + max((int(match.group(1)) for match in taken), default=0)
     return parent / f"{slug}-{number}"
+
+
+def _not_found(path: Path) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

@@ -1,0 +1,172 @@
+"""Rows with their predictions as text: JSON lines, CSV, TSV, or plain answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, cast
+
+from litebert.checkpoint.fs import write_atomic
+from litebert.errors import DataError, SettingsError
+from litebert.tasks.base import Prediction
+
+__all__ = ["FORMS", "PredictionRows", "form_of"]
+
+FORMS: Final = ("jsonl", "csv", "tsv", "plain")
+RESULT_COLUMNS: Final = ("prediction", "score", "scores")
+_DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
+_ENDS: Final = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "plain",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+Row = dict[str, Any]
+
+
+def form_of(path: Path) -> str | None:
+    """Return the form that a file name asks for, or None."""
+    return _ENDS.get(path.suffix.lower())
+
+
+class PredictionRows:
+    """Rows with their predictions, made while they are read; they can be gone through once."""
+
+    def __init__(
+        self,
+        rows: Iterable[tuple[Row, Prediction]],
+        columns: tuple[str, ...] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Take the rows.
+
+        Args:
+            rows: input row with its prediction.
+            columns: columns of the input, in order; None: those of the first row.
+            notes: how the input was read, in words.
+        """
+        self._rows = rows
+        self._columns = columns
+        self.notes = notes
+
+    def lines(self, form: str) -> Iterator[str]:
+        """Yield text lines with line ends.
+
+        Args:
+            form: `jsonl`, `csv` or `tsv` (header first), or `plain` (answer, tab, probability).
+
+        Raises:
+            SettingsError: another form.
+            DataError: a row has a column that the header has not.
+        """
+        if form == "plain":
+            return (_plain_line(prediction) for _, prediction in self._rows)
+        if form == "jsonl":
+            return (_json_line(row, prediction) for row, prediction in self._rows)
+        if form in _DELIMITERS:
+            return self._delimited_lines(_DELIMITERS[form])
+        raise SettingsError(f"output format {form!r}; allowed: {', '.join(FORMS)}")
+
+    def save(self, path: Path, form: str) -> None:
+        """Write all rows to a file that appears only when it is whole.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+        lines = self.lines(form)
+        write_atomic(path, (line.encode("utf-8", errors="backslashreplace") for line in lines))
+
+    def _delimited_lines(self, delimiter: str) -> Iterator[str]:
+        rows = iter(self._rows)
+        columns = self._columns
+        if columns is None:
+            first = next(rows, None)
+            if first is None:
+                return
+            columns, rows = tuple(first[0]), chain([first], rows)
+        names = _result_names(columns)
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+        writer.writerow([*columns, *names])
+        yield _drained(buffer)
+        for number, (row, prediction) in enumerate(rows, start=1):
+            new = [column for column in row if column not in columns]
+            if new:
+                raise DataError(
+                    f"row {number} has {new[0]!r}, which the header has not; "
+                    "write JSON lines: --format jsonl"
+                )
+            results = prediction.to_json()
+            cells = [row.get(column) for column in columns]
+            writer.writerow([_cell(value) for value in (*cells, *results.values())])
+            yield _drained(buffer)
+
+
+def _json_line(row: Row, prediction: Prediction) -> str:
+    names = _result_names(row)
+    results = dict(zip(names, prediction.to_json().values(), strict=True))
+    return json.dumps(_plain_value(row | results), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain_line(prediction: Prediction) -> str:
+    label = prediction.label
+    if isinstance(label, float | int):
+        return f"{label:.6g}\n"
+    shown = " | ".join(label) if isinstance(label, tuple) else label
+    return f"{shown.translate(_ESCAPES)}\t{prediction.score:.4f}\n"
+
+
+def _result_names(taken: Iterable[str]) -> list[str]:
+    """Names of the results; input columns of the same name keep theirs."""
+    used = set(taken)
+    names: list[str] = []
+    for name in RESULT_COLUMNS:
+        while name in used:
+            name += "_new"
+        names.append(name)
+        used.add(name)
+    return names
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of a table as JSON has it: no NaN, and dates and the like as text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value).items()
+        return {str(key): _plain_value(item) for key, item in pairs}
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in cast(list[Any], value)]
+    return str(value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if all(isinstance(item, str) for item in items):
+            return "|".join(items)
+    if isinstance(value, bool | Mapping | list | tuple):
+        return json.dumps(_plain_value(value), ensure_ascii=False)
+    return str(value)
+
+
+def _drained(buffer: io.StringIO) -> str:
+    text = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return text
