@@ -22,6 +22,7 @@ from litebert.checkpoint.files import (
     TOKENIZER_FILES,
     WEIGHTS_FILE,
     check_file,
+    check_folder,
     read_bytes,
 )
 from litebert.checkpoint.folder import load_encoder, load_model, saved_head
@@ -55,6 +56,10 @@ class Conversion:
     warning: str
     """Text to show to the user."""
 
+    def __str__(self) -> str:
+        kind = "an encoder" if self.head is None else f"a model with the head {self.head!r}"
+        return f"{kind}, {self.num_parameters:,} parameters; {self.warning}"
+
 
 def convert_pickle(
     source: str | Path,
@@ -67,7 +72,8 @@ def convert_pickle(
     """Convert pickled weights with the configuration and tokenizer beside them.
 
     Args:
-        source: a state dict saved by `torch.save`, ending in .bin, .pt or .pth.
+        source: a state dict saved by `torch.save`, ending in .bin, .pt or .pth, or the folder that
+            holds one such file.
         out_folder: the model folder to write.
         config: `config.json`; None: the one beside `source`.
         head: head word; None: what the configuration says.
@@ -77,7 +83,7 @@ def convert_pickle(
         CheckpointError: not such a file, content that is no tensor, or weights that are not those
             of the configuration.
     """
-    path, out = Path(source), Path(out_folder)
+    path, out = _find_pickle(Path(source)), Path(out_folder)
     if path.suffix not in SUFFIXES:
         raise CheckpointError(
             f"ends in {path.suffix!r}, allowed are {', '.join(SUFFIXES)}", path=path
@@ -98,6 +104,22 @@ def convert_pickle(
     save_model(model, out, tokenizer)
     count = sum(parameter.numel() for parameter in model.parameters())
     return Conversion(out, chosen, count, WARNING)
+
+
+def _find_pickle(source: Path) -> Path:
+    if not source.is_dir():
+        return source
+    check_folder(source)
+    # `training_args.bin` and the like lie beside the weights and are none.
+    found = sorted(path for path in source.iterdir() if path.suffix in SUFFIXES)
+    named = [path for path in found if path.name == "pytorch_model.bin"] or found
+    if len(named) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise CheckpointError(
+            f"holds several files that could be the weights or none ({names}); name the file",
+            path=source,
+        )
+    return named[0]
 
 
 def check_torch_version(version: str) -> None:

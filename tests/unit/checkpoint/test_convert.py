@@ -121,6 +121,18 @@ def test_the_tokenizer_and_the_head_are_taken_along(
     assert load_encoder(done.folder).pooler is None
 
 
+def test_a_folder_stands_for_its_only_pickle(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", run_in_this_process)
+    (source / "training_args.bin").write_bytes(b"x")
+    done = convert_pickle(source, source.parent / "out")
+    assert str(done).startswith(f"a model with the head 'mlm', {done.num_parameters:,} parameters")
+    (source / "pytorch_model.bin").rename(source / "weights.pt")
+    with pytest.raises(CheckpointError, match=r"several.*training_args\.bin, weights\.pt"):
+        convert_pickle(source, source.parent / "out")
+    with pytest.raises(CheckpointError, match=r"\(none\)"):
+        convert_pickle(source.parent / "out", source.parent / "again")
+
+
 def test_faults_around_the_child(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, out = source / "pytorch_model.bin", source.parent / "out"
     for name, message in (("x.onnx", "allowed are"), ("none.bin", "no such file")):
