@@ -197,7 +197,9 @@ class Guard:
             state.flat_evaluations = 0
             return None
         state.flat_evaluations = 1 if has_gained else state.flat_evaluations + 1
-        is_late = step > self._warmup and progress >= limits.min_progress_fraction
+        # A run of few steps costs little to finish, and says little about the rest.
+        is_long = step >= self._warmup + limits.chance_steps
+        is_late = is_long and progress >= limits.min_progress_fraction
         is_lasting = is_late and state.flat_evaluations >= limits.chance_evaluations
         mean_signal = sum(state.signals) / len(state.signals)
         is_confirmed = answers.signal < _CLEAR_SIGNAL and (

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from litebert.checkpoint.fs import StorageError
@@ -17,7 +16,7 @@ from litebert.checkpoint.state import StateStore
 from litebert.data.batch import Batch, EncodedExample, collate
 from litebert.errors import SettingsError
 from litebert.train.chance import chance_loss, examine_answers
-from litebert.train.device import choose_device, torch_threads
+from litebert.train.device import choose_device, seed_dropout, torch_threads
 from litebert.train.evaluate import Evaluate, Evaluation
 from litebert.train.events import OnEvent, RolledBack, Saved, Started
 from litebert.train.guard import Guard
@@ -232,7 +231,7 @@ class _Run:
         """
         state = self.state
         while True:
-            torch.manual_seed(self.plan.seed_of(state.step))
+            seed_dropout(self.plan.seed_of(state.step), self.device)
             try:
                 return accumulate_gradient(
                     self.model,

@@ -373,7 +373,8 @@ def constant(model: nn.Module, stop: StopRequest) -> Evaluation:
 
 
 def test_collapse_stops_the_run(tiny: Any, make_examples: Any, settings: TrainSettings) -> None:
-    settings = settings.model_copy(update={"epochs": 10})
+    quick = GuardSettings(chance_steps=10)
+    settings = settings.model_copy(update={"epochs": 10, "guard": quick})
     events: list[Event] = []
     with pytest.raises(TrainingDiverged, match="every answer is class 0") as caught:
         fit(tiny(), make_examples(40), settings, evaluate=constant, on_event=events.append)
@@ -405,11 +406,13 @@ def test_collapse_after_learning_keeps_the_best_weights(
         calls.append(1)
         return evaluator(model, stop) if len(calls) <= 4 else constant(model, stop)
 
-    settings = settings.model_copy(update={"epochs": 20, "learning_rate": 0.05})
+    settings = settings.model_copy(
+        update={"epochs": 30, "learning_rate": 0.05, "guard": GuardSettings(chance_steps=10)}
+    )
     result = fit(tiny(), make_examples(40), settings, evaluate=evaluate)
     assert result.status == "early_stopped"
     assert not result.is_collapsed
-    assert result.step < 100
+    assert result.step < 150
     assert result.best_step in (5, 10, 15, 20)
 
 
