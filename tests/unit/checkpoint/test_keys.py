@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from litebert.checkpoint.keys import (
     to_ours,
     to_published,
 )
+from litebert.checkpoint.skeleton import skeleton
 from litebert.errors import CheckpointError
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import ARCHITECTURES, AlbertConfig
@@ -56,7 +56,7 @@ def names_of(head: str | None, groups: int, inner: int) -> list[str]:
         num_attention_heads=2,
         intermediate_size=3,
     )
-    with torch.device("meta"):
+    with skeleton():
         model = AlbertModel(config) if head is None else AlbertWithHead(config, head)
     return [name.removeprefix("model.") for name in model.state_dict()]
 
