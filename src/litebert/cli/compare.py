@@ -9,7 +9,7 @@ from litebert.cli.output import show, show_json
 
 def compare(
     models: list[str] = typer.Argument(
-        help="Presets, model folders, run folders or config.json files."
+        metavar="MODEL|PRESET", help="Presets, model folders, run folders or config.json files."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:

@@ -11,9 +11,9 @@ from litebert.cli.output import say, show
 
 def convert(
     source: Path = typer.Argument(
-        help="pytorch_model.bin or .pt file, or the folder that holds it."
+        metavar="SOURCE", help="pytorch_model.bin or .pt file, or the folder that holds it."
     ),
-    out: Path = typer.Argument(help="Model folder to write."),
+    out: Path = typer.Argument(metavar="OUT", help="Model folder to write."),
 ) -> None:
     """Convert a .bin or .pt checkpoint to safetensors.
 

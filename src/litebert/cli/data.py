@@ -18,7 +18,7 @@ def root() -> None:
 
 @app.command("check")
 def check(
-    data: Path = typer.Argument(help="File or folder with labelled examples."),
+    data: Path = typer.Argument(metavar="DATA", help="File or folder with labelled examples."),
     evaluation: Path | None = typer.Option(
         None, "--eval", help="Evaluation file, to look for leakage."
     ),

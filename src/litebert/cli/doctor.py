@@ -13,7 +13,7 @@ def doctor(
     as_json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
     quick: bool = typer.Option(False, "--quick", help="Leave out what takes seconds."),
 ) -> None:
-    """Check this machine: cores, memory, disk, packages, number formats."""
+    """Check this machine: cores, memory, disk, packages."""
     from litebert.recipes.doctor import diagnose
 
     diagnosis = diagnose(quick=quick)

@@ -11,8 +11,8 @@ from litebert.cli.output import show, show_json
 
 
 def evaluate(
-    model: Path = typer.Argument(help="Model folder or run folder."),
-    data: Path = typer.Argument(help="Labelled file or folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
+    data: Path = typer.Argument(metavar="DATA", help="Labelled file or folder."),
     task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
     split: str = typer.Option(
         "auto", "--split", help="Part of a folder: train, eval, test; auto: eval, else train."

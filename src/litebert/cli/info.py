@@ -9,7 +9,7 @@ from litebert.cli.output import show, show_json
 
 def info(
     model: str = typer.Argument(
-        "", metavar="[MODEL|PRESET]", help="Preset, model folder, run folder or config.json."
+        "", metavar="MODEL|PRESET", help="Preset, model folder, run folder or config.json."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 import sys
+from collections.abc import Generator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, Final
 
 import typer
 
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
-
-if TYPE_CHECKING:
-    from litebert.recipes.predict import PredictJob
-    from litebert.recipes.prediction_rows import PredictionRows
-    from litebert.recipes.predictor import Predictor
 
 FILE_ENDS: Final = (
     ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".txt",
@@ -36,9 +33,9 @@ class OutputFormat(StrEnum):
 
 
 def predict(
-    model: Path = typer.Argument(help="Model folder or run folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
     data: str = typer.Argument(
-        "-", metavar="[TEXT|FILE|-]", help="A text, a table, a .txt file of lines, or - for stdin."
+        "-", metavar="TEXT|FILE|-", help="A text, a table, a .txt file of lines, or - for stdin."
     ),
     pair: str | None = typer.Option(None, "--pair", help="Second text, for models of pairs."),
     out: Path | None = typer.Option(
@@ -62,7 +59,7 @@ def predict(
     Rows keep their order and all their columns; prediction, score and scores are added. Lines of
     standard input are texts, text<TAB>pair for models of pairs, or JSON objects.
     """
-    from litebert.recipes.predict import PredictJob
+    from litebert.recipes.predict import PredictJob, predict_lines, predict_table, predict_text
     from litebert.recipes.prediction_rows import form_of
     from litebert.recipes.predictor import Predictor
 
@@ -72,35 +69,46 @@ def predict(
         _refuse_out(out, data if source in ("table", "lines") else None)
     predictor = Predictor.load(model)
     job = PredictJob(tuple(text_column or ()), encoding, batch_tokens)
-    rows = _predict(predictor, source, data, pair, job)
-    for note in rows.notes:
-        say(f"note      {note}")
-    if output_format is OutputFormat.auto:
-        usual = {"text": "plain", "table": form_of(Path(data)) or "jsonl"}.get(source, "jsonl")
-        form = (form_of(out) or ("jsonl" if usual == "plain" else usual)) if out else usual
-    else:
+    with _opened(source, data) as stream:
+        if stream is not None:
+            rows = predict_lines(predictor, stream, job, name="<stdin>" if data == "-" else data)
+        elif source == "table":
+            rows = predict_table(predictor, Path(data), job)
+        else:
+            rows = predict_text(predictor, data, pair)
+        for note in rows.notes:
+            say(f"note      {note}")
         form = str(output_format)
-    if out is not None:
-        rows.save(out, form)
-        say(f"wrote {out}")
-    else:
-        write_lines(rows.lines(form))
+        if output_format is OutputFormat.auto:
+            form = (form_of(out) if out else None) or _usual_form(source, data, out)
+        if out is None:
+            write_lines(rows.lines(form))
+        else:
+            rows.save(out, form)
+            say(f"wrote {out}")
 
 
-def _predict(
-    predictor: Predictor, source: str, data: str, pair: str | None, job: PredictJob
-) -> PredictionRows:
-    from litebert.recipes.predict import predict_lines, predict_table, predict_text
+def _usual_form(source: str, data: str, out: Path | None) -> str:
+    """The form of the input, where it has one."""
+    from litebert.recipes.prediction_rows import form_of
 
     if source == "text":
-        return predict_text(predictor, data, pair)
-    if source == "table":
-        return predict_table(predictor, Path(data), job)
+        return "jsonl" if out else "plain"
+    return (form_of(Path(data)) if source == "table" else None) or "jsonl"
+
+
+@contextlib.contextmanager
+def _opened(source: str, data: str) -> Generator[IO[bytes] | None]:
+    """The stream of lines, if the input is one."""
     if source == "lines":
-        return predict_lines(predictor, Path(data).open("rb"), job, name=data)
-    if sys.stdin.isatty():
-        say("type one text a line; end with Ctrl-D")
-    return predict_lines(predictor, sys.stdin.buffer, job)
+        with Path(data).open("rb") as stream:
+            yield stream
+    elif source == "stdin":
+        if sys.stdin.isatty():
+            say("type one text a line; end with Ctrl-D")
+        yield sys.stdin.buffer
+    else:
+        yield None
 
 
 def _source(data: str) -> str:

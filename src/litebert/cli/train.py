@@ -12,7 +12,7 @@ from litebert.cli.choices import BadRow, Kind
 
 def train(
     data: Path | None = typer.Argument(
-        None, help="Labelled file or folder. Not needed with --config or --resume."
+        None, metavar="DATA", help="Labelled file or folder. Not needed with --config or --resume."
     ),
     evaluation: Path | None = typer.Option(
         None, "--eval", help="Labelled file to score on; else a part is held out."

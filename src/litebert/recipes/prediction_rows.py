@@ -19,6 +19,8 @@ __all__ = ["FORMS", "PredictionRows", "form_of"]
 
 FORMS: Final = ("jsonl", "csv", "tsv", "plain")
 RESULT_COLUMNS: Final = ("prediction", "score", "scores")
+DIGITS: Final = 6
+"""Significant digits of a result: the next one depends on which texts share a batch."""
 _DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
 _ENDS: Final = {
     ".csv": "csv",
@@ -105,15 +107,14 @@ class PredictionRows:
                     f"row {number} has {new[0]!r}, which the header has not; "
                     "write JSON lines: --format jsonl"
                 )
-            results = prediction.to_json()
             cells = [row.get(column) for column in columns]
-            writer.writerow([_cell(value) for value in (*cells, *results.values())])
+            writer.writerow([_cell(value) for value in (*cells, *_results(prediction))])
             yield _drained(buffer)
 
 
 def _json_line(row: Row, prediction: Prediction) -> str:
     names = _result_names(row)
-    results = dict(zip(names, prediction.to_json().values(), strict=True))
+    results = dict(zip(names, _results(prediction), strict=True))
     return json.dumps(_plain_value(row | results), ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -123,6 +124,20 @@ def _plain_line(prediction: Prediction) -> str:
         return f"{label:.6g}\n"
     shown = " | ".join(label) if isinstance(label, tuple) else label
     return f"{shown.translate(_ESCAPES)}\t{prediction.score:.4f}\n"
+
+
+def _results(prediction: Prediction) -> list[Any]:
+    """The values of the result columns, numbers without the noise of float32."""
+    label, score, scores = prediction.to_json().values()
+    return [
+        _rounded(label) if isinstance(label, float) else label,
+        _rounded(score),
+        {name: _rounded(value) for name, value in scores.items()},
+    ]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _result_names(taken: Iterable[str]) -> list[str]:
