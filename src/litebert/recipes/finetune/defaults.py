@@ -17,7 +17,7 @@ PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batc
 WIDE: Final = 2048
 """From this width on the rate is 1e-5: xlarge and xxlarge collapse at more."""
 
-FROM_SCRATCH_UPDATES: Final = 1_500
+FROM_SCRATCH_UPDATES: Final = 1_200
 """Optimizer updates that small models need from random weights, whatever the size of the table."""
 
 
@@ -35,7 +35,7 @@ def default_train_settings(
         epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
         known |= {
             "learning_rate": 2e-3 if model.config.hidden_size <= 128 else 1e-3,
-            "epochs": float(min(30, max(3, round(epochs)))),
+            "epochs": float(min(12, max(3, round(epochs)))),
             "batch_size": batch_size,
             "weight_decay": 0.05,
         }
