@@ -68,6 +68,7 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
                 "--resume continues a run as it was; give no other settings with it"
             )
     else:
+        _refuse_undecodable(request)
         folder, settings = None, _settings(request)
         if request.out is not None:
             require_free(request.out)
@@ -125,6 +126,19 @@ def _settings(request: TrainingRequest) -> FinetuneSettings:
     return build_settings(
         FinetuneSettings, values, path=request.config, overrides=request.overrides
     )
+
+
+def _refuse_undecodable(request: TrainingRequest) -> None:
+    """Refuse names that the files of a run could not hold, before time is spent on training."""
+    told = [value for table in request.told.values() for value in table.values()]
+    for text in (*map(str, told), *request.overrides, str(request.out)):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise SettingsError(
+                f"{text.encode('utf-8', 'backslashreplace').decode()} is not UTF-8; "
+                "rename it, or set PYTHONUTF8=1 if the name is right"
+            ) from error
 
 
 def _is_told(request: TrainingRequest) -> bool:

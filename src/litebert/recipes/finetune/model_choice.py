@@ -65,6 +65,8 @@ def choose_model(
         "problem_type": task.problem_type,
     }
     if model.source not in ("auto", *PRESETS):
+        if "/" not in model.source and not Path(model.source).exists():
+            preset(model.source)  # refuses it, and names the nearest preset
         folder = model_folder(Path(model.source))
         config = AlbertConfig.load(folder).replace(**changes, litebert={"head": task.head})
         return ModelChoice(
