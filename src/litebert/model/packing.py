@@ -120,6 +120,13 @@ class Packing:
         indices = host.view(-1).nonzero().view(-1).to(mask.device, non_blocking=True)
         return cls(_bounds(lengths, mask.device), lengths, indices, (batch, width))
 
+    def to(self, device: torch.device | str) -> Packing:
+        """Return this packing with its tensors on a device; itself if they are there."""
+        if self.cu_seqlens.device == torch.device(device):
+            return self
+        indices = None if self.indices is None else self.indices.to(device)
+        return Packing(self.cu_seqlens.to(device), self.lengths, indices, self.padded_shape)
+
     @property
     def num_tokens(self) -> int:
         """Number of packed tokens T."""

@@ -62,6 +62,15 @@ def test_left_padding_with_positions_moved_along_changes_nothing(model):
     assert torch.allclose(b.pooler_output, a.pooler_output, atol=ATOL)
 
 
+def test_encoder_on_plain_padded_tensors_for_exporters(model):
+    ids = torch.randint(0, 50, (2, 6))
+    mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
+    expected = model(ids, mask).last_hidden_state
+    hidden = model.embeddings(ids, None, torch.arange(6))
+    found = model.encoder(hidden, mask[:, None, None, :].bool())
+    assert torch.allclose(found * mask[..., None], expected, atol=ATOL)
+
+
 def test_rows_of_padding_only_are_finite(model):
     mask = torch.tensor([[0, 0, 0], [1, 1, 0]])
     out = model(torch.randint(0, 50, (2, 3)), mask, output_attentions=True)

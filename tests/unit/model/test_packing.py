@@ -70,6 +70,15 @@ def test_no_padding_is_a_view():
     assert packing.unpack(packing.pack(values)).data_ptr() == values.data_ptr()
 
 
+def test_moving_to_a_device():
+    packing = Packing.from_mask(torch.tensor([[1, 0], [1, 1]]))
+    assert packing.to("cpu") is packing
+    moved = packing.to("meta")
+    assert moved.cu_seqlens.device.type == moved.indices.device.type == "meta"
+    assert moved.lengths == packing.lengths
+    assert moved.padded_shape == (2, 2)
+
+
 def test_gradients_of_gather_and_scatter():
     source = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
     rows = torch.tensor([3, 0, 4])
