@@ -157,7 +157,5 @@ def test_unpadded_span_loss_is_that_of_transformers(reference, tiny_config, ragg
     ids, mask, types = ragged_batch([6, 6, 6], vocab=61)
     span = torch.tensor([[1, 3], [-4, 2], [5, 17]])  # negative: first token; 17: not counted
     a = ours(ids, mask, types, labels=span).loss
-    b = theirs(
-        ids, token_type_ids=types, start_positions=span[:, 0], end_positions=span[:, 1]
-    ).loss
+    b = theirs(ids, token_type_ids=types, start_positions=span[:, 0], end_positions=span[:, 1]).loss
     assert (a - b).abs() <= LOSS_ATOL

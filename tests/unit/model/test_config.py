@@ -115,7 +115,7 @@ def test_facts_of_the_published_presets():
         ({"litebert": {"sharing": "none"}, "num_hidden_groups": 2}, "one group per depth"),
         ({"litebert": {"sharing": "all"}, "num_hidden_groups": 2}, "has one group"),
         ({"litebert": {"format_version": 2}}, "format_version"),
-        ({"hiden_act": "gelu"}, "did you mean 'hidden_act'"),
+        ({"hidden_actt": "gelu"}, "did you mean 'hidden_act'"),
         ({"rotary": True}, "additions live under the key 'litebert'"),
         ({"hidden_act": "swish"}, "hidden_act"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob"),
@@ -137,8 +137,8 @@ def test_replace_refuses_and_merges():
     assert changed.litebert.head == "mlm"
     assert changed.hidden_act == "relu"
     assert config.replace(litebert=changed.litebert).litebert == changed.litebert
-    with pytest.raises(SettingsError, match="hiden"):
-        config.replace(hiden=3)
+    with pytest.raises(SettingsError, match="wider"):
+        config.replace(wider=3)
 
 
 def test_labels_in_all_published_forms():

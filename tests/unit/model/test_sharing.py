@@ -71,7 +71,7 @@ def test_orders_by_hand():
         (("groups", 2, 3, 1), "num_hidden_groups is 3"),
         (("groups", 2, 0, 1), "num_hidden_groups is 0"),
         (("sandwich", 3, 2, 1), "sandwich needs num_hidden_layers >= "),
-        (("grups", 2, 1, 1), "did you mean 'groups'"),
+        (("groupz", 2, 1, 1), "did you mean 'groups'"),
     ],
 )
 def test_plans_that_cannot_be_made(arguments, message):
