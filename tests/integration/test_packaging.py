@@ -1,0 +1,155 @@
+"""The wheel, installed without extras into a fresh environment: no torch, and still of use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+TORCH_FREE = ("errors", "registry", "settings", "text", "data", "tasks", "cli", "model.config",
+              "model.presets", "model.sharing", "model.counting", "model.head_kinds",
+              "recipes.describe", "recipes.doctor", "recipes.data_check")  # fmt: skip
+WALK = """
+import importlib, pkgutil, sys
+names = []
+for name in {roots!r}:
+    module = importlib.import_module("litebert." + name)
+    names.append(module.__name__)
+    if hasattr(module, "__path__"):
+        for found in pkgutil.walk_packages(module.__path__, module.__name__ + "."):
+            importlib.import_module(found.name)
+            names.append(found.name)
+assert "torch" not in sys.modules
+print(len(names))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    out = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, repository],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment that holds the wheel and what it requires."""
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    venv.create(folder, with_pip=True)
+    programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
+    pip = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--retries", "1",
+           "--disable-pip-version-check", "-c", str(repository / "constraints.txt")]  # fmt: skip
+    done = subprocess.run([*pip, str(wheel)], capture_output=True, text=True, check=False)
+    offline = ("Could not find a version", "Failed to establish", "Connection", "timed out")
+    if done.returncode and any(word in done.stderr for word in offline):
+        pytest.skip(f"pip reaches no package index: {done.stderr.strip().splitlines()[-1]:.200}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return programs
+
+
+def call(bare: Path, program: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
+    return subprocess.run(
+        [str(bare / program), *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_wheel_holds_what_runs_need(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = archive.read(next(n for n in names if n.endswith("/METADATA"))).decode("utf-8")
+    for name in ("py.typed", "recipes/report.css", "recipes/quickstart/train.csv",
+                 "recipes/quickstart/eval.csv", "__main__.py"):  # fmt: skip
+        assert f"litebert/{name}" in names, name
+    assert all(name.startswith(("litebert/", "litebert-")) for name in names)
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
+    assert not [line for line in required if "torch" in line and "extra ==" not in line]
+
+
+def test_torch_free_modules_import_without_torch(bare: Path, tmp_path: Path) -> None:
+    done = call(bare, "python", "-c", "import torch", cwd=tmp_path)
+    assert "No module named 'torch'" in done.stderr
+    done = call(bare, "python", "-c", WALK.format(roots=TORCH_FREE), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
+
+
+def test_reading_commands_work_without_torch(bare: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "text,label\n"
+        + "".join(f"the lamp number {i} is {'ab'[i % 2]},{'ab'[i % 2]}\n" for i in range(40))
+    )
+    for arguments in (("--help",), ("--version",), ("info", "albert-base-v2", "--json"),
+                      ("compare", "albert-base-v2", "bert-base"), ("train", "--help"),
+                      ("doctor", "--json"), ("data", "check", "t.csv", "--json")):  # fmt: skip
+        done = call(bare, "litebert", *arguments, cwd=tmp_path)
+        assert done.returncode == 0 or arguments[0] in ("doctor", "data"), done.stderr
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+        if "--json" in arguments:
+            assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "t.csv"),
+        ("predict", ".", "text"),
+        ("evaluate", ".", "t.csv"),
+        ("quickstart",),
+        ("convert", "a.bin", "out"),
+    ],
+)
+def test_commands_that_need_torch_say_so(
+    bare: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = call(bare, "litebert", *arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert 'pip install "litebert[train]"' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_need_torch_say_so(bare: Path, tmp_path: Path) -> None:
+    code = """
+import litebert
+from litebert.errors import MissingDependencyError
+print(litebert.parameter_count(litebert.preset("albert-base-v2")), litebert.Tokenizer.__name__)
+for name in ("AlbertModel", "AlbertWithHead", "load", "Predictor"):
+    try:
+        getattr(litebert, name)
+    except MissingDependencyError as error:
+        assert error.extra == "train", error
+    else:
+        raise SystemExit(name)
+"""
+    done = call(bare, "python", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "Tokenizer"
