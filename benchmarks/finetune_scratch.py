@@ -43,7 +43,7 @@ class DataSet:
     task: str | None = None
     evaluation: str | None = None
     seeds: int = 3
-    max_seconds: float = 300.0
+    max_seconds: float = 120.0
     note: str = ""
 
 
@@ -73,7 +73,7 @@ DATA_SETS = (
         "clinc150/data_full.json",
         "clinc150",
         seeds=1,
-        max_seconds=500,
+        max_seconds=300,
         note="150 intents and out-of-scope",
     ),
     DataSet(
@@ -82,10 +82,10 @@ DATA_SETS = (
         "ag_news",
         "ag_news/test.csv",
         seeds=1,
-        max_seconds=500,
+        max_seconds=300,
         note="10,001 of the official 120,000 training texts, official test set",
     ),
-    DataSet("SST-2", "glue/SST-2", "glue/sst2", seeds=1, max_seconds=540),
+    DataSet("SST-2", "glue/SST-2", "glue/sst2", seeds=1, max_seconds=420),
 )
 
 
@@ -143,7 +143,9 @@ def measure(
     }
 
 
-def _settings(data_set: DataSet, root: Path, scratch: Path, seeds: int | None) -> dict[str, Any]:
+def _settings(
+    data_set: DataSet, root: Path, scratch: Path, seeds: int | None, threads: int | None
+) -> dict[str, Any]:
     path = root / data_set.path
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
