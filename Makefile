@@ -26,7 +26,7 @@ check: $(VENV)/.dev ## Formatting, lint, types, layering, spelling, file length
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/codespell src tests docs benchmarks tools README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src docs benchmarks tools README.md CHANGELOG.md CONTRIBUTING.md
 	$(BIN)/python tools/check_tree.py
 
 format: $(VENV)/.dev ## Format and fix what can be fixed

@@ -149,7 +149,7 @@ def _settings(
     path = root / data_set.path
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
-            archive.extractall(scratch / "unpacked")  # noqa: S202 - a data set of the measurement
+            archive.extractall(scratch / "unpacked")
         path = next((scratch / "unpacked").iterdir())
     data = {"train": str(path), "task": data_set.task}
     if data_set.evaluation:
@@ -169,31 +169,44 @@ def _settings(
 def write_page(results: dict[str, Any]) -> None:
     """Write the documentation page from the results."""
     rows = results["data_sets"]
+    cores = results["machine"]["cores"]
     lines = [
         "# Fine-tuning from scratch",
         "",
-        "Random weights, no pretraining, the defaults of `litebert train`: what a small model learns from the training",
-        "texts alone, beside the most frequent answer and TF-IDF with logistic (or ridge) regression on the same split.",
-        "Scores are on the evaluation split, which also chose the best step; the median over the seeds, and their spread.",
-        f"Measured on {results['machine']['cores']} shared cores; times and tokens per second vary with the machine's other work.",
-        "Reproduce: `python -m benchmarks.finetune_scratch --data FOLDER`. All numbers: `benchmarks/results/finetune-scratch.json`.",
+        "Random weights, no pretraining, the defaults of `litebert train`: what a small model learns",
+        "from the training texts alone, beside the most frequent answer and TF-IDF with logistic (or",
+        "ridge) regression on the same split. Scores are on the evaluation split, which also chose the",
+        "best step; the median over the seeds, and their spread.",
+        f"Measured with {cores} thread on a shared machine; times vary with its other work.",
+        "Reproduce with `python -m benchmarks.finetune_scratch --data FOLDER`; all numbers are in",
+        "`benchmarks/results/finetune-scratch.json`.",
         "",
         "| Data | Metric | Train | Eval | Majority | TF-IDF | litebert | Seeds | Spread | Seconds | Tokens/s | Better than TF-IDF |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, row in rows.items():
-        is_better = row["median"] > row["tfidf"]
-        lines.append(
-            f"| {name} | {row['metric']} | {row['train_examples']:,} | {row['eval_examples']:,} | {row['majority']:.3f} "
-            f"| {row['tfidf']:.3f} | **{row['median']:.3f}** | {len(row['scores'])} | {row['spread']:.3f} "
-            f"| {row['seconds_per_seed']:,.0f} | {row['tokens_per_second']:,} | {'yes' if is_better else 'no'} |"
-        )
+        cells = [
+            name,
+            row["metric"],
+            f"{row['train_examples']:,}",
+            f"{row['eval_examples']:,}",
+            f"{row['majority']:.3f}",
+            f"{row['tfidf']:.3f}",
+            f"**{row['median']:.3f}**",
+            str(len(row["scores"])),
+            f"{row['spread']:.3f}",
+            f"{row['seconds_per_seed']:,.0f}",
+            f"{row['tokens_per_second']:,}",
+            "yes" if row["median"] > row["tfidf"] else "no",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     losing = [name for name, row in rows.items() if row["median"] <= row["tfidf"]]
     lines += [
         "",
         f"**TF-IDF wins on {len(losing)} of {len(rows)}**"
         + (f": {', '.join(losing)}." if losing else "."),
-        "That is what to expect without pretraining: the model has to learn what words mean from a few thousand labels.",
+        "That is what to expect without pretraining: the model has to learn what words mean from the",
+        "labels alone.",
         "Where word order or the relation of two texts matters more than topic words, neither gets far.",
         "",
         "Notes: "
@@ -231,10 +244,8 @@ def main() -> None:
             continue
         row = measure(data_set, arguments.data, arguments.seeds, arguments.threads)
         results["data_sets"][data_set.name] = row
-        print(
-            f"{data_set.name:<22} {row['metric']:<18} {row['median']:.4f}  tfidf {row['tfidf']:.4f}  majority {row['majority']:.4f}  {row['seconds_per_seed']:.0f} s",
-            flush=True,
-        )
+        figures = f"{row['median']:.4f}  tfidf {row['tfidf']:.4f}  majority {row['majority']:.4f}"
+        print(f"{data_set.name:<22} {row['metric']:<18} {figures}", flush=True)
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         order = [known.name for known in DATA_SETS if known.name in results["data_sets"]]
         results["data_sets"] = {name: results["data_sets"][name] for name in order}

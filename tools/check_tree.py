@@ -17,6 +17,7 @@ TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".cfg", ".cff",
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|farm)/|/home/[a-z]+/")
 BAD_MODULE_NAMES = {"utils.py", "common.py", "helpers.py", "misc.py"}
 TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!.*#\d+)")
+PICKLE_READERS = {"src/litebert/checkpoint/unpickle.py"}  # the converter's isolated subprocess
 PICKLE = re.compile(r"^\s*(?:import|from)\s+(?:pickle|dill|joblib|cloudpickle)\b")
 
 
@@ -48,7 +49,7 @@ def faults_of(path: Path) -> list[str]:
             found.append(f"{name}:{number}: absolute path of a machine")
         if path.suffix == ".py" and TODO.search(line):
             found.append(f"{name}:{number}: a TODO needs an issue number")
-        if is_source and PICKLE.search(line):
+        if is_source and name not in PICKLE_READERS and PICKLE.search(line):
             found.append(f"{name}:{number}: nothing here loads pickles")
     return found
 

@@ -21,7 +21,7 @@ class Outer(Settings):
     name: str = "x"
     is_on: bool = False
     inner: Inner = Inner()
-    table: dict[str, str] = {}
+    table: dict[str, str] = Field(default_factory=dict)
 
 
 def test_file_then_overrides(tmp_path: Path) -> None:
