@@ -15,7 +15,7 @@ from litebert.data.examples import Example, make_examples
 from litebert.data.schema import Schema
 from litebert.data.sources import Source, load_source
 from litebert.data.split import split_examples
-from litebert.errors import SettingsError
+from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.defaults import default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.tasks.classification import SequenceClassification
@@ -166,13 +166,15 @@ def make_plan(settings: FinetuneSettings) -> Plan:
     if source.eval is not None:
         skipped.extend(source.eval.skipped)
         evaluation = make_examples(source.eval, schema, data.on_bad_row, skipped=skipped)
+        if not evaluation:
+            raise DataError("there is no usable row to score on", path=source.eval.path)
     if evaluation is None:
         examples, evaluation = split_examples(examples, data.eval_fraction, data.split_seed)
         notes.append(
             f"{len(evaluation):,} examples ({data.eval_fraction:.0%}, stratified) are held out for scoring"
         )
     examples = _sample(examples, data)
-    test = _test_examples(source, schema, data)
+    test = _test_examples(source, schema, data, skipped)
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, examples)
     settings = settings.model_copy(
@@ -214,12 +216,15 @@ def _sample(examples: list[Example], data: DataSettings) -> list[Example]:
     return [examples[index] for index in sorted(chosen.tolist())]
 
 
-def _test_examples(source: Source, schema: Schema, data: DataSettings) -> list[Example]:
+def _test_examples(
+    source: Source, schema: Schema, data: DataSettings, skipped: list[SkippedRow]
+) -> list[Example]:
     """Labelled test examples; test files without labels are none."""
     table = source.test
     if table is None or (schema.label_column and schema.label_column not in table.columns):
         return []  # test files of public benchmarks come without labels
-    return make_examples(table, schema, data.on_bad_row, skipped=[])
+    skipped.extend(table.skipped)
+    return make_examples(table, schema, data.on_bad_row, skipped=skipped)
 
 
 def _fit_length(
