@@ -241,7 +241,7 @@ def test_names_of_the_file_system(finished: Run, litebert: Litebert, tmp_path: P
     """A file whose name is not UTF-8 is read all the same."""
     if sys.platform in ("win32", "darwin"):
         pytest.skip("file names are Unicode here")
-    path = os.fsencode(tmp_path) + b"/caf\xe9.csv"
+    path = os.fsencode(tmp_path) + b"/name\xe9.csv"
     with open(path, "wb") as file:  # noqa: PTH123 - a name in bytes
         file.write(b"review\nthe lamp\n")
     done = litebert("predict", finished.path, os.fsdecode(path), cwd=tmp_path)

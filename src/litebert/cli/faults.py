@@ -13,7 +13,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from litebert.cli.output import is_color_wanted, visible
+from litebert.cli.output import is_color_wanted, say, visible
 from litebert.errors import LitebertError, MissingDependencyError
 
 __all__ = ["EXIT_CODES", "FaultGroup", "report"]
@@ -129,9 +129,7 @@ def _exit_code(error: LitebertError) -> int:
 @contextlib.contextmanager
 def _logging_to_stderr() -> Generator[None]:
     """Show warnings of libraries and of our own as single lines of talk."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LineFormatter("warning   %(message)s"))
-    handler.setLevel(logging.WARNING)
+    handler = _TalkHandler(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)
     logging.captureWarnings(True)
@@ -142,9 +140,10 @@ def _logging_to_stderr() -> Generator[None]:
         root.removeHandler(handler)
 
 
-class _LineFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+class _TalkHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # a library's warning is not worth the run
+            say(f"warning   {record.getMessage()}")
 
 
 def _silence_streams() -> None:

@@ -50,7 +50,7 @@ def test_help_of_each_command(command: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("trian",), "train"),
+        (("trainn",), "train"),
         (("train", "x.csv", "--epoch", "3"), "--epochs"),
         (("train", "x.csv", "--epochs", "three"), "--epochs"),
         (("info", "--jsn"), "--json"),
@@ -116,7 +116,7 @@ def test_data_check(tmp_path: Path) -> None:
     assert report.exit_code in (0, 1)
     assert run("data", "check", path).exit_code == report.exit_code
     assert run("data", "check", tmp_path / "none.csv").exit_code == 66
-    assert run("data", "check", path, "--label-column", "lable").exit_code == 2
+    assert run("data", "check", path, "--label-column", "labell").exit_code == 2
     path.write_text("")
     assert run("data", "check", path).exit_code == 65
 
@@ -157,7 +157,7 @@ def test_evaluate_says_what_is_wrong(model_dir: Path, tmp_path: Path) -> None:
     skipping = run("evaluate", model_dir, path, "--on-bad-row", "skip", "--json")
     assert (skipping.exit_code, len(json.loads(skipping.stdout)["skipped"])) == (0, 2)
     for arguments, code in [
-        (("--label-column", "lable"), 2),
+        (("--label-column", "labell"), 2),
         (("--text-column", "a", "--text-column", "b"), 2),
         (("--text-column", "txt"), 2),
         (("--split", "test"), 2),

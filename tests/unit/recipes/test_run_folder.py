@@ -21,9 +21,9 @@ def test_a_new_folder_with_its_parents(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "a" / "b c", name="unused")
     assert folder.path.is_dir()
     assert RunFolder.create(folder.path, name="unused") == folder  # still empty
-    folder.write_text("note.txt", "caf\udce9\n")
+    folder.write_text("note.txt", "name\udce9\n")
     folder.write_json("x.json", {"a": "é"})
-    assert (folder.path / "note.txt").read_text("utf-8") == "caf\\udce9\n"
+    assert (folder.path / "note.txt").read_text("utf-8") == "name\\udce9\n"
     assert json.loads((folder.path / "x.json").read_text("utf-8")) == {"a": "é"}
 
 
