@@ -41,23 +41,36 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the item called `name`, or the object at the dotted path `pkg.mod:Name`.
 
+        An object found by its path is registered under it, so that what was used once is known
+        from then on, also to readers that import nothing.
+
         Raises:
-            SettingsError: no such name, module or attribute.
+            SettingsError: no such name, module or attribute; the module fails to import; what is
+                registered can be called and the object cannot.
         """
         if name in self._items:
             return self._items[name]
         if ":" in name:
-            return self._import(name)
-        near = get_close_matches(name, self._items, n=1)
+            self._items[name] = self._import(name)
+            return self._items[name]
+        near = get_close_matches(name[:80], self._items, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._items))}"
-        raise SettingsError(f"unknown {self._kind} {name!r}; {hint}")
+        raise SettingsError(f"unknown {self._kind} {name!r:.80}; {hint}")
 
     def _import(self, path: str) -> T:
         module_name, _, attribute = path.partition(":")
         try:
-            return cast(T, getattr(importlib.import_module(module_name), attribute))
-        except (ImportError, AttributeError, ValueError) as error:
-            raise SettingsError(f"cannot import {self._kind} {path!r}: {error}") from error
+            found = getattr(importlib.import_module(module_name), attribute)
+        except Exception as error:  # whatever a foreign module raises while it is imported
+            reason = f"{type(error).__name__}: {error}"
+            raise SettingsError(
+                f"cannot import {self._kind} {path!r:.80}: {reason:.300}"
+            ) from error
+        if not callable(found) and all(map(callable, self._items.values())):
+            raise SettingsError(
+                f"{self._kind} {path!r:.80} is a {type(found).__name__}; name a function or a class"
+            )
+        return cast(T, found)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._items))

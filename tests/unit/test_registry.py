@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from litebert.errors import SettingsError
@@ -38,3 +40,25 @@ def test_a_dotted_path_reaches_outside_the_project() -> None:
     for path in ("math:nothing", "no_such_module:x", ":x"):
         with pytest.raises(SettingsError, match="cannot import number"):
             make().get(path)
+
+
+def test_whatever_a_foreign_module_does_is_a_settings_error(tmp_path, monkeypatch) -> None:
+    (tmp_path / "raises_on_import.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for path in ("raises_on_import:x", "..relative:x", "math:", "a\0b:x", "x" * 10_000 + ":y"):
+        with pytest.raises(SettingsError, match="cannot import number") as caught:
+            make().get(path)
+        assert len(str(caught.value)) < 600
+    with pytest.raises(SettingsError) as caught:
+        make().get("x" * 100_000)
+    assert len(str(caught.value)) < 600
+
+
+def test_where_functions_are_registered_a_path_must_name_one() -> None:
+    registry: Registry[object] = Registry("function")
+    registry.register("len")(len)
+    assert "math:sqrt" not in registry
+    assert registry.get("math:sqrt") is math.sqrt
+    assert "math:sqrt" in registry  # used once by its path, known from then on
+    with pytest.raises(SettingsError, match="is a float; name a function or a class"):
+        registry.get("math:pi")

@@ -21,14 +21,17 @@ from litebert.model.legacy import (
     FIXED_KEYS,
     IGNORED_KEYS,
     MAX_CONFIG_BYTES,
+    MAX_LABELS,
     REQUIRED_KEYS,
 )
-from litebert.model.sharing import Plan, make_plan, transformers_groups
+from litebert.model.sharing import SHARING, Plan, make_plan, transformers_groups
 from litebert.settings import Settings
 
 __all__ = ["AlbertConfig", "LitebertOptions"]
 
 FORMAT_VERSION: Final = 1
+MAX_SHOWN: Final = 8
+"""Faults of one configuration that a message lists."""
 ARCHITECTURES: Final = {
     None: "AlbertModel",
     "mlm": "AlbertForMaskedLM",
@@ -111,10 +114,13 @@ class AlbertConfig(Settings):
         if not isinstance(values, dict):
             return values
         table = dict(cast(dict[str, Any], values))
-        options = table.get("litebert") or {}
-        sharing = (
-            options.sharing if isinstance(options, LitebertOptions) else options.get("sharing")
-        )
+        options = table.get("litebert")
+        if isinstance(options, LitebertOptions):
+            sharing = options.sharing
+        elif isinstance(options, Mapping):
+            sharing = cast(Mapping[str, Any], options).get("sharing")
+        else:
+            sharing = None
         groups, layers = table.get("num_hidden_groups"), table.get("num_hidden_layers")
         if sharing == "none":
             if groups not in (None, 1, layers):
@@ -208,7 +214,8 @@ class AlbertConfig(Settings):
         """Read a published configuration.
 
         Raises:
-            SettingsError: another model type, missing sizes, unknown key, wrong value.
+            SettingsError: another model type, missing sizes, unknown key, wrong value, or a sharing
+                pattern that is not registered: what is read from a folder never names code to import.
         """
         return _validate(_published_values(values, path), path)
 
@@ -284,7 +291,7 @@ def _published_values(values: Mapping[str, Any], path: Path | None) -> dict[str,
     model_type = values.get("model_type")
     if model_type not in (None, "albert", "litebert"):
         raise SettingsError(
-            f"model_type is {model_type!r}, allowed are 'albert' and 'litebert'; if the weights really "
+            f"model_type is {model_type!r:.80}, allowed are 'albert' and 'litebert'; if the weights really "
             "are ALBERT's, correct model_type in config.json",
             path=path,
         )
@@ -298,7 +305,7 @@ def _published_values(values: Mapping[str, Any], path: Path | None) -> dict[str,
     for key, allowed in FIXED_KEYS.items():
         if key in values and values[key] not in allowed:
             raise SettingsError(
-                f"{key} = {values[key]!r} is another model, allowed: {allowed}", path=path
+                f"{key} = {values[key]!r:.80} is another model, allowed: {allowed}", path=path
             )
     bert_keys = sorted(BERT_ONLY_KEYS & set(values))
     if bert_keys:
@@ -320,33 +327,53 @@ def _published_values(values: Mapping[str, Any], path: Path | None) -> dict[str,
             if value is not None or key in ("bos_token_id", "eos_token_id"):
                 table[key] = value
         elif key not in IGNORED_KEYS and key not in FIXED_KEYS and key not in BERT_ONLY_KEYS:
-            near = get_close_matches(key, known, n=1)
+            near = get_close_matches(str(key)[:80], known, n=1)
             hint = (
                 f"did you mean {near[0]!r}?" if near else "additions live under the key 'litebert'"
             )
-            raise SettingsError(f"unknown key {key!r}; {hint}", path=path)
+            raise SettingsError(f"unknown key {key!r:.80}; {hint}", path=path)
+    _refuse_foreign_sharing(table.get("litebert"), path)
     return table | _labels(table, path)
+
+
+def _refuse_foreign_sharing(options: Any, path: Path | None) -> None:
+    """A dotted path would import and run whatever a stranger's `config.json` names."""
+    sharing: Any = options.get("sharing") if isinstance(options, dict) else None
+    if isinstance(sharing, str) and ":" in sharing and sharing not in SHARING:
+        raise SettingsError(
+            f"litebert.sharing is {sharing!r:.80}, which names code; a configuration that is read may "
+            f"only name a registered pattern ({', '.join(SHARING)}). If you trust that code, import it "
+            f"and call SHARING.register({sharing!r:.80})(it) first",
+            path=path,
+        )
 
 
 def _labels(table: dict[str, Any], path: Path | None) -> dict[str, Any]:
     """One id2label out of id2label, label2id (values may be strings) and num_labels."""
     id2label, label2id = table.get("id2label"), table.pop("label2id", None)
     count = table.pop("num_labels", None)
-    if not isinstance(id2label, Mapping) and isinstance(label2id, Mapping):
-        id2label = {index: label for label, index in cast(Mapping[str, Any], label2id).items()}
-    if id2label is None and isinstance(count, int) and 0 < count <= 1_000_000:
-        id2label = {index: f"LABEL_{index}" for index in range(count)}
-    if id2label is None:
+    for name, given in (("id2label", id2label), ("label2id", label2id)):
+        if given is not None and not isinstance(given, Mapping):
+            raise SettingsError(f"{name} must be an object, got {given!r:.60}", path=path)
+    pairs = list(cast(Mapping[Any, Any], id2label or {}).items())
+    if id2label is None and label2id is not None:
+        pairs = [(index, label) for label, index in cast(Mapping[Any, Any], label2id).items()]
+    elif id2label is None and count is not None:
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
+            raise SettingsError(
+                f"num_labels is {count!r:.60}, allowed: 1 to {MAX_LABELS:,}", path=path
+            )
+        pairs = [(index, f"LABEL_{index}") for index in range(count)]
+    elif id2label is None:
         return {}
-    if not isinstance(id2label, Mapping):
-        raise SettingsError(f"id2label must be an object, got {id2label!r:.60}", path=path)
     try:
-        pairs = sorted(
-            (int(index), str(label)) for index, label in cast(Mapping[Any, Any], id2label).items()
-        )
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"id2label has a key that is no number: {error}", path=path) from error
-    return {"id2label": dict(pairs)}
+        labels = sorted((int(index), str(label)) for index, label in pairs)
+    except (TypeError, ValueError, OverflowError) as error:
+        message = f"id2label has a key that is no number: {str(error)[:120]}"
+        raise SettingsError(message, path=path) from error
+    if len(dict(labels)) < len(labels):
+        raise SettingsError("two labels have the same index; give each label its own", path=path)
+    return {"id2label": dict(labels)}
 
 
 def _validate(table: Mapping[str, Any], path: Path | None) -> AlbertConfig:
@@ -354,8 +381,8 @@ def _validate(table: Mapping[str, Any], path: Path | None) -> AlbertConfig:
         return AlbertConfig.model_validate(table)
     except ValidationError as error:
         shown = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc']) or 'config'}: "
+            f"{'.'.join(str(part)[:60] for part in item['loc']) or 'config'}: "
             f"{item['msg'].removeprefix('Value error, ')} (got {item.get('input')!r:.60})"
-            for item in error.errors()
+            for item in error.errors()[:MAX_SHOWN]
         )
         raise SettingsError(shown, path=path) from error

@@ -11,6 +11,9 @@ from typing import Any, Final
 MAX_CONFIG_BYTES: Final = 4 * 1024 * 1024
 """A real configuration has a few KB; a label table of 10,000 classes fits too."""
 
+MAX_LABELS: Final = 1_000_000
+"""Largest `num_labels` for which names are made up."""
+
 REQUIRED_KEYS: Final = (
     "vocab_size",
     "hidden_size",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from litebert.errors import SettingsError
 from litebert.registry import Registry
@@ -48,7 +49,8 @@ def make_plan(name: str, num_layers: int, num_groups: int, inner: int) -> Plan:
             (`inner_group_num` of the official configuration).
 
     Raises:
-        SettingsError: unknown pattern, or numbers it cannot be made from.
+        SettingsError: unknown pattern, numbers it cannot be made from, or a foreign function that
+            returns no plan.
     """
     if num_layers < 1 or inner < 1:
         raise SettingsError(
@@ -59,7 +61,32 @@ def make_plan(name: str, num_layers: int, num_groups: int, inner: int) -> Plan:
             f"num_hidden_groups is {num_groups}, allowed is 1 to num_hidden_layers = {num_layers}: "
             "more stored blocks than depths could never all run"
         )
-    return SHARING.get(name)(num_layers, num_groups, inner)
+    maker = SHARING.get(name)
+    if ":" not in name:
+        return maker(num_layers, num_groups, inner)
+    try:
+        plan = maker(num_layers, num_groups, inner)
+    except TypeError as error:
+        raise SettingsError(
+            f"sharing pattern {name!r} cannot be called with (layers, groups, inner): {error}"
+        ) from error
+    _require_plan(name, plan, num_layers * inner)
+    return plan
+
+
+def _require_plan(name: str, plan: object, steps: int) -> None:
+    """Refuse what a foreign function returns if blocks would be missing or never run."""
+    items = cast(tuple[object, ...], plan) if isinstance(plan, tuple) else ()
+    found = [item for item in items if isinstance(item, Step)]
+    is_whole = len(found) == len(items) == steps and all(
+        set(numbers) == set(range(len(set(numbers))))
+        for numbers in ([step.attention for step in found], [step.ffn for step in found])
+    )
+    if not is_whole:
+        raise SettingsError(
+            f"sharing pattern {name!r} returned {plan!r:.80}; expected a tuple of {steps} Step whose "
+            "attention and ffn indices are 0, 1, ... without a gap"
+        )
 
 
 def num_attentions(plan: Plan) -> int:

@@ -123,11 +123,37 @@ def test_facts_of_the_published_presets():
         ({"tie_word_embeddings": False}, "is another model"),
         ({"model_type": "roberta"}, "model_type is 'roberta'"),
         ({"hidden_size": None}, "sizes missing: hidden_size"),
+        ({"litebert": "none"}, "litebert: "),
+        ({"litebert": [1]}, "litebert: "),
+        ({"litebert": {"sharing": {"a": 1}}}, "litebert.sharing"),
+        ({None: 1}, "unknown key None"),
+        ({("a",): 1}, "unknown key"),
+        ({"label2id": {"a": float("inf")}}, "key that is no number"),
+        ({"label2id": {"a": {"b": 1}}}, "key that is no number"),
+        ({"label2id": [1]}, "label2id must be an object"),
+        ({"id2label": {"0": "a", "00": "b"}}, "same index"),
+        ({"num_labels": -1}, "num_labels is -1"),
+        ({"num_labels": True}, "num_labels is True"),
+        ({"num_labels": 10**30}, "num_labels is 1000"),
+        ({"is_decoder": {"a": "x" * 100_000}}, "is another model"),
     ],
 )
 def test_wrong_configurations_are_refused(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        make(**changes)
+    with pytest.raises(SettingsError, match=message) as caught:
+        AlbertConfig.from_dict(SIZES | changes)
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_configuration_that_is_read_cannot_name_code(tmp_path):
+    values = SIZES | {"litebert": {"sharing": "own_pattern:plan"}}
+    marker = tmp_path / "ran"
+    (tmp_path / "own_pattern.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    with pytest.raises(SettingsError, match="names code"):
+        AlbertConfig.from_dict(values)
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match="names code"):
+        AlbertConfig.load(tmp_path)
+    assert not marker.exists()
 
 
 def test_replace_refuses_and_merges():

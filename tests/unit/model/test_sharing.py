@@ -77,3 +77,30 @@ def test_orders_by_hand():
 def test_plans_that_cannot_be_made(arguments, message):
     with pytest.raises(SettingsError, match=message):
         make_plan(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "message"),
+    [
+        ("short", "return ()", "expected a tuple of 6 Step"),
+        ("gap", "return tuple(Step(attention=2 * i, ffn=i) for i in range(layers * inner))", "gap"),
+        ("list_of_numbers", "return [0] * (layers * inner)", "expected a tuple"),
+    ],
+)
+def test_a_foreign_pattern_that_returns_no_plan_is_refused(
+    tmp_path, monkeypatch, name, body, message
+):
+    lines = (
+        "from litebert.model.sharing import Step",
+        "def plan(layers, groups, inner):",
+        f"    {body}",
+    )
+    (tmp_path / f"foreign_{name}.py").write_text("\n".join(lines) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SettingsError, match=message):
+        make_plan(f"foreign_{name}:plan", 3, 1, 2)
+
+
+def test_a_foreign_pattern_that_cannot_be_called_so_is_refused():
+    with pytest.raises(SettingsError, match="cannot be called with"):
+        make_plan("math:sqrt", 3, 1, 1)
