@@ -148,8 +148,8 @@ def _calibration(summary: RunSummary) -> list[str]:
     return [
         "## Calibration",
         f"Probabilities come from logits divided by the temperature {summary.temperature:.4g}, "
-        f"stored in `task.json`. Expected calibration error {after:.3f}{before}, measured on the "
-        "examples that the temperature was fitted to.",
+        f"stored in `task.json`. Expected calibration error {after:.3f}{before}; each half of the "
+        "evaluation examples was scored with the temperature of the other half.",
     ]
 
 

@@ -216,8 +216,8 @@ def _calibration(summary: RunSummary, plots: Mapping[str, Plot]) -> list[Html]:
     return [
         element("p", sentence + "."),
         *_figure(plots, "reliability", "Share of right answers over confidence", "narrow"),
-        element("p", "Temperature and gap were found on the same evaluation examples, so the gap "
-                "on new texts may be somewhat larger.", class_="note"),
+        element("p", "Each half of the evaluation examples was scored with the temperature that "
+                "fits the other half; the figure shows all with the one that was kept.", class_="note"),
     ]  # fmt: skip
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from litebert.checkpoint.fs import write_atomic
 from litebert.errors import MissingDependencyError
+from litebert.recipes.card import render_card
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.summary import summarize
 from litebert.recipes.plots import draw_plots, save_plots
@@ -39,8 +42,27 @@ def start_run(plan: Plan, out: Path | None, command: str) -> RunFolder:
     folder.write_text("command.txt", command + "\n")
     folder.write_json("env.json", environment())
     folder.write_json("data.json", data_facts(plan))
-    folder.write_text(folder.config.name, dump_toml(plan.settings))
+    folder.write_text(folder.config.name, dump_toml(_located(plan.settings)))
     return folder
+
+
+def _located(settings: FinetuneSettings) -> FinetuneSettings:
+    """Return the settings with absolute paths, so that a run can be resumed from anywhere."""
+    data, model = settings.data, settings.model
+    source = Path(model.source)
+    return settings.model_copy(
+        update={
+            "data": data.model_copy(
+                update={
+                    "train": str(Path(data.train).absolute()),
+                    "eval": str(Path(data.eval).absolute()) if data.eval else None,
+                }
+            ),
+            "model": model.model_copy(
+                update={"source": str(source.absolute()) if source.is_dir() else model.source}
+            ),
+        }
+    )
 
 
 def open_run(path: Path) -> tuple[RunFolder, FinetuneSettings]:
@@ -78,8 +100,6 @@ def data_facts(plan: Plan) -> dict[str, object]:
 
 def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
     """Write summary, plots, report and model card of a finished run."""
-    from litebert.recipes.card import render_card
-
     command = (folder.path / "command.txt").read_text(encoding="utf-8").strip()
     summary = summarize(outcome, folder, command)
     folder.write_text(SUMMARY, summary.to_json())
@@ -93,8 +113,19 @@ def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
     card = render_card(summary)
     folder.write_text("README.md", card)
     for model in (folder.best, folder.last):
-        (model / "README.md").write_text(card, encoding="utf-8")
+        write_atomic(model / "README.md", card.encode("utf-8"))
+    folder.write_text("metrics.jsonl", _joined_metrics(outcome, folder))
     return summary
+
+
+def _joined_metrics(outcome: Outcome, folder: RunFolder) -> str:
+    """Return the metric lines of all seeds, each with its seed."""
+    lines: list[str] = []
+    for seed in outcome.seeds:
+        path = folder.checkpoints(seed.seed) / "metrics.jsonl"
+        known = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines += [json.dumps({"seed": seed.seed} | json.loads(line)) + "\n" for line in known]
+    return "".join(lines)
 
 
 def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
