@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-TORCH_FREE = ("errors", "registry", "settings", "text", "data", "tasks", "cli", "model.config",
+TORCH_FREE = ("errors", "files", "registry", "settings", "text", "data", "tasks", "cli", "model.config",
               "model.presets", "model.sharing", "model.counting", "model.head_kinds",
               "recipes.describe", "recipes.doctor", "recipes.data_check")  # fmt: skip
 WALK = """

@@ -17,17 +17,11 @@ from typing import Final
 import torch
 
 from litebert.checkpoint import unpickle
-from litebert.checkpoint.files import (
-    CONFIG_FILE,
-    TOKENIZER_FILES,
-    WEIGHTS_FILE,
-    check_file,
-    check_folder,
-    read_bytes,
-)
+from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, WEIGHTS_FILE, check_folder
 from litebert.checkpoint.folder import load_encoder, load_model, saved_head
 from litebert.checkpoint.saving import save_model
 from litebert.errors import CheckpointError
+from litebert.files import check_file, read_bytes
 from litebert.model.config import MAX_CONFIG_BYTES
 from litebert.text.tokenizer import Tokenizer
 

@@ -16,13 +16,7 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import nn
 
-from litebert.checkpoint.files import (
-    CONFIG_FILE,
-    TOKENIZER_FILES,
-    WEIGHTS_FILE,
-    check_file,
-    check_folder,
-)
+from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, WEIGHTS_FILE, check_folder
 from litebert.checkpoint.keys import ARCHITECTURE_HEADS, CLASSIFIER_HEADS, resolve
 from litebert.checkpoint.matching import OUR_PREFIX, check_memory, fill, match
 from litebert.checkpoint.saving import save_model
@@ -30,8 +24,9 @@ from litebert.checkpoint.skeleton import reserve, skeleton
 from litebert.checkpoint.vocabulary import check_vocabulary
 from litebert.checkpoint.weights import MAX_HEADER_BYTES, WeightFiles, find_weights
 from litebert.errors import CheckpointError, SettingsError
+from litebert.files import check_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
-from litebert.model.config import MAX_CONFIG_BYTES, AlbertConfig, read_config_json
+from litebert.model.config import AlbertConfig, read_config_json
 from litebert.model.layers import init_weights
 from litebert.model.sharing import num_attentions, num_ffns
 
@@ -155,7 +150,6 @@ def saved_head(folder: Path) -> str | None:
         CheckpointError: the configuration cannot be used.
     """
     path = folder / CONFIG_FILE
-    check_file(path, max_bytes=MAX_CONFIG_BYTES)
     raw = read_config_json(path)
     return _saved_head(raw, AlbertConfig.from_dict_checked(raw, path))
 
@@ -165,7 +159,7 @@ def _open(folder: Path, *, check_tokenizer: bool) -> _Opened:
     for name, limit in TOKENIZER_FILES.items():
         check_file(folder / name, max_bytes=limit)
     config_path = folder / CONFIG_FILE
-    if check_file(config_path, max_bytes=MAX_CONFIG_BYTES) is None:
+    if check_file(config_path) is None:
         raise CheckpointError(
             f"has no {CONFIG_FILE}; expected a model folder ({CONFIG_FILE}, {WEIGHTS_FILE})",
             path=folder,

@@ -21,15 +21,14 @@ from litebert.checkpoint.files import (
     TASK_FILE,
     TOKENIZER_FILES,
     WEIGHTS_FILE,
-    check_file,
     is_plain_name,
-    open_file,
 )
 from litebert.checkpoint.keys import to_published
 from litebert.checkpoint.matching import OUR_PREFIX
 from litebert.checkpoint.tensor_file import tensor_bytes, tensor_chunks
 from litebert.checkpoint.vocabulary import METADATA_KEY, vocabulary_stamp
 from litebert.errors import CheckpointError
+from litebert.files import check_file, open_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.text.tokenizer import Tokenizer, check_vocabulary_fits
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from litebert.checkpoint.files import TOKENIZER_FILES, check_file, read_bytes
+from litebert.checkpoint.files import TOKENIZER_FILES
 from litebert.errors import CheckpointError
+from litebert.files import check_file, read_bytes
 from litebert.text.tokenizer import Tokenizer, check_vocabulary_fits
 
 __all__ = ["METADATA_KEY", "check_vocabulary", "vocabulary_stamp"]

@@ -16,15 +16,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from litebert.checkpoint.files import (
-    INDEX_FILE,
-    WEIGHTS_FILE,
-    check_file,
-    is_plain_name,
-    open_file,
-    read_json,
-)
+from litebert.checkpoint.files import INDEX_FILE, WEIGHTS_FILE, is_plain_name
 from litebert.errors import CheckpointError
+from litebert.files import check_file, open_file, read_json
 
 __all__ = [
     "ITEM_BYTES",

@@ -6,7 +6,6 @@ model are refused, any other unknown key is an error with a suggestion.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -16,6 +15,7 @@ from typing import Any, Final, Literal, Self, cast
 from pydantic import Field, ValidationError, model_validator
 
 from litebert.errors import CheckpointError, SettingsError
+from litebert.files import check_file, read_json
 from litebert.model.legacy import (
     BERT_ONLY_KEYS,
     FIXED_KEYS,
@@ -258,32 +258,16 @@ class AlbertConfig(Settings):
 
 
 def read_config_json(path: Path) -> dict[str, Any]:
-    """Return the object in a `config.json`, read with a size bound.
+    """Return the object in a `config.json`.
 
     Raises:
-        CheckpointError: missing, over 4 MB, not JSON, or not an object.
+        CheckpointError: missing, no regular file, over 4 MB, not JSON, or not an object.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
+    if check_file(path) is None:
         raise CheckpointError(
-            f"cannot read the model configuration: {error.strerror}; a model folder needs a config.json",
-            path=path,
-        ) from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise CheckpointError(
-            f"larger than {MAX_CONFIG_BYTES} bytes, so not a model configuration", path=path
+            "there is no such file; a model folder needs a config.json", path=path
         )
-    try:
-        values = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"not valid JSON: {error}", path=path) from error
-    if not isinstance(values, dict):
-        raise CheckpointError(
-            f"holds a JSON {type(values).__name__}, expected an object", path=path
-        )
-    return cast(dict[str, Any], values)
+    return read_json(path, max_bytes=MAX_CONFIG_BYTES)
 
 
 def _published_values(values: Mapping[str, Any], path: Path | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from litebert.errors import CheckpointError
+from litebert.files import check_file, read_bytes, read_json
 from litebert.text.fast import (
     FastPieces,
     WordPieceRules,
@@ -69,12 +70,12 @@ def _find(path: Path, folder: Path, tokenizer_class: str) -> Path:
                 "a vocabulary file must end in .model, .txt or .json; give one of these or a folder",
                 path=path,
             )
-        return _checked(folder, path)
+        return path
     spm = _named_or_only(folder, "spiece.model", "*.model")
     vocabulary = _named_or_only(folder, "vocab.txt", "vocab*.txt")
     if spm and vocabulary:
         return vocabulary if "bert" in tokenizer_class.lower().replace("albert", "") else spm
-    found = spm or vocabulary or _existing(folder, folder / "tokenizer.json")
+    found = spm or vocabulary or _existing(folder / "tokenizer.json")
     if found is None:
         raise CheckpointError(
             "no vocabulary here; expected spiece.model (SentencePiece), vocab.txt (WordPiece) or "
@@ -86,75 +87,35 @@ def _find(path: Path, folder: Path, tokenizer_class: str) -> Path:
 
 def _named_or_only(folder: Path, name: str, pattern: str) -> Path | None:
     """The file of that name, else the only one of that pattern (`30k-clean.model`)."""
-    named = _existing(folder, folder / name)
+    named = _existing(folder / name)
     if named is not None:
         return named
     others = sorted(folder.glob(pattern))
-    return _checked(folder, others[0]) if len(others) == 1 else None
+    return _existing(others[0]) if len(others) == 1 else None
 
 
-def _existing(folder: Path, path: Path) -> Path | None:
-    return _checked(folder, path) if path.exists() or path.is_symlink() else None
-
-
-def _checked(folder: Path, path: Path) -> Path:
-    """Return the path if it is a plain file that lies in the folder."""
-    target, home = path.resolve(), folder.resolve()
-    roots = [home]
-    if home.parent.name == "snapshots":  # the hub's cache: snapshots/<revision> links to blobs
-        roots.append(home.parent.parent / "blobs")
-    if not any(target.is_relative_to(root) for root in roots):
-        raise CheckpointError(
-            f"is a link out of the folder (to {target}); put the file itself there", path=path
-        )
-    if not target.is_file():
-        raise CheckpointError("is not a plain file; put the file itself there", path=path)
-    return path
-
-
-def _read_bytes(path: Path, limit: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise CheckpointError(f"cannot be read: {error}", path=path) from error
-    if len(data) > limit:
-        raise CheckpointError(
-            f"is larger than {limit / 1e6:g} MB, the most that is read; no real one is that large",
-            path=path,
-        )
-    return data
+def _existing(path: Path) -> Path | None:
+    return None if check_file(path) is None else path
 
 
 def _read_text(path: Path, limit: int) -> str:
     try:
-        return _read_bytes(path, limit).decode("utf-8")
+        return read_bytes(path, max_bytes=limit).decode("utf-8")
     except UnicodeDecodeError as error:
         raise CheckpointError(f"is not UTF-8 text: {error}", path=path) from error
-
-
-def _read_object(path: Path, limit: int) -> tuple[str, dict[str, Any]]:
-    text = _read_text(path, limit)
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"is not JSON: {error}", path=path) from error
-    if not isinstance(value, dict):
-        raise CheckpointError("must hold a JSON object in braces", path=path)
-    return text, cast(dict[str, Any], value)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        path = _existing(folder, folder / name)
+        path = _existing(folder / name)
         if path is not None:
-            merged |= _read_object(path, MAX_CONFIG_BYTES)[1]
+            merged |= read_json(path, max_bytes=MAX_CONFIG_BYTES)
     return merged
 
 
 def _read_spm(path: Path, config: Mapping[str, Any]) -> SpmPieces:
-    data = _read_bytes(path, MAX_VOCABULARY_BYTES)
+    data = read_bytes(path, max_bytes=MAX_VOCABULARY_BYTES)
     model = parse_spm(data, path)
     if not model.is_unigram:
         raise CheckpointError(
@@ -182,7 +143,7 @@ def _read_wordpiece(path: Path, config: Mapping[str, Any]) -> FastPieces:
 
 
 def _read_json_pipeline(path: Path, config: Mapping[str, Any]) -> FastPieces:
-    text, pipeline = _read_object(path, MAX_VOCABULARY_BYTES)
+    pipeline = read_json(path, max_bytes=MAX_VOCABULARY_BYTES)
     check_pipeline(pipeline, path)
     added = cast(object, pipeline.get("added_tokens"))
     entries = cast(list[object], added) if isinstance(added, list) else []
@@ -192,7 +153,7 @@ def _read_json_pipeline(path: Path, config: Mapping[str, Any]) -> FastPieces:
         if isinstance(entry, dict)
     }
     words = _BERT_WORDS if _BERT_WORDS.pad in contents else _ALBERT_WORDS
-    return FastPieces(text, _special(config, words), None)
+    return FastPieces(json.dumps(pipeline), _special(config, words), None)
 
 
 def _flag(config: Mapping[str, Any], name: str, default: bool) -> bool:

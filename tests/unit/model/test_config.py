@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -203,7 +204,7 @@ def test_unreadable_files(tmp_path):
         (b"{", "not valid JSON"),
         (b"\xff\xfe{", "not valid JSON"),
         (b"[" * 200_000, "not valid JSON"),
-        (b" " * (4 * 1024 * 1024 + 1), "larger than"),
+        (b" " * (4 * 1024 * 1024 + 1), "allowed are 4,194,304"),
         (b'{"model_type": "albert"}', "sizes missing"),
     ):
         path.write_bytes(content)
@@ -212,6 +213,21 @@ def test_unreadable_files(tmp_path):
     path.write_text(json.dumps(SIZES))
     assert AlbertConfig.load(tmp_path) == make()
     assert read_config_json(path) == SIZES
+
+
+def test_a_pipe_or_a_link_out_of_the_folder_is_not_opened(tmp_path):
+    outside, folder = tmp_path / "outside.json", tmp_path / "model"
+    outside.write_text(json.dumps(SIZES))
+    folder.mkdir()
+    os.mkfifo(folder / "config.json")
+    with pytest.raises(CheckpointError, match="is a pipe"):
+        AlbertConfig.load(folder)
+    with pytest.raises(CheckpointError, match="is a pipe"):
+        AlbertConfig.load(folder / "config.json")
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to(outside)
+    with pytest.raises(CheckpointError, match="is a link"):
+        AlbertConfig.load(folder)
 
 
 @given(
