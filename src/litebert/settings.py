@@ -10,19 +10,38 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from litebert.errors import SettingsError
+from litebert.small_files import read_small
 
 S = TypeVar("S", bound="Settings")
+_MAX_TOML_BYTES = 16_000_000
+_MAX_SHOWN = 8
+"""Faults that one message lists."""
 
 
 class Settings(BaseModel):
-    """Base of all settings: immutable, and an unknown key is an error."""
+    """Base of all settings: immutable, and an unknown key is an error.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    Numbers are finite, and true or false is no number.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and info.field_name is not None:
+            allowed = cls.model_fields[info.field_name].annotation
+            kinds = {allowed, *get_args(allowed)}
+            if kinds & {int, float} and not kinds & {bool, Any}:
+                raise ValueError(f"expected a number, got {str(value).lower()}")
+        return value
 
 
 def build_settings(
@@ -62,11 +81,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         SettingsError: file missing, unreadable or not TOML; the message names the line.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(read_small(path, _MAX_TOML_BYTES).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"not UTF-8, so no settings file: {error}", path=path) from error
+    except OSError as error:
+        raise SettingsError(
+            f"cannot read the settings file: {error.strerror}", path=path
+        ) from error
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError; dates and numbers out of range
         raise SettingsError(f"not valid TOML: {error}", path=path) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read the settings file: {error}", path=path) from error
 
 
 def dump_toml(settings: Settings) -> str:
@@ -138,21 +161,26 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text  # a bare word is a string: --set model.preset=tiny
 
 
 def _explain(kind: type[Settings], error: ValidationError) -> str:
     parts: list[str] = []
-    for item in error.errors():
-        location = tuple(str(part) for part in item["loc"])
+    for item in error.errors()[:_MAX_SHOWN]:
+        location = tuple(str(part)[:80] for part in item["loc"])
         dotted = ".".join(location) or kind.__name__
         if item["type"] == "extra_forbidden":
             parts.append(f"no setting {dotted!r}; {_hint(kind, location)}")
         else:
             message = item["msg"].removeprefix("Value error, ")
-            parts.append(f"{dotted}: {message} (got {item.get('input')!r:.80})")
+            parts.append(f"{dotted}: {message}" + got(item.get("input")))
     return "; ".join(parts)
+
+
+def got(value: Any) -> str:
+    """Return how a message quotes a wrong value; a whole table is not quoted, its fault is told."""
+    return "" if isinstance(value, dict | BaseModel) else f" (got {value!r:.80})"
 
 
 def _hint(kind: type[BaseModel], location: tuple[str, ...]) -> str:

@@ -69,9 +69,12 @@ def test_broken_and_missing_files_are_named(tmp_path: Path) -> None:
         read_toml(broken)
     with pytest.raises(SettingsError, match="cannot read the settings file"):
         read_toml(tmp_path / "none.toml")
+    broken.write_text("a = " + "[" * 50_000, encoding="utf-8")
+    with pytest.raises(SettingsError, match="not valid TOML"):
+        read_toml(broken)
     binary = tmp_path / "c.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SettingsError, match="cannot read the settings file"):
+    with pytest.raises(SettingsError, match="not UTF-8, so no settings file"):
         read_toml(binary)
 
 
@@ -104,3 +107,28 @@ def test_what_is_dumped_reads_back_equal(
     path = tmp_path_factory.mktemp("toml") / "dump.toml"
     path.write_bytes(dump_toml(settings).encode("utf-8"))
     assert load_settings(Outer, path) == settings
+
+
+@pytest.mark.parametrize(
+    "override", ["inner.rate=true", "inner.limit=false", "inner.rate=nan", "inner.rate=inf"]
+)
+def test_truth_and_infinity_are_no_numbers(override: str) -> None:
+    with pytest.raises(SettingsError, match=r"inner\."):
+        build_settings(Outer, {}, overrides=[override])
+
+
+def test_a_message_stays_short_whatever_is_given() -> None:
+    values = {f"{'k' * 5000}{i}": "v" * 5000 for i in range(50)}
+    for wrong in (values, {"inner": values}, {"name": values}, {"table": 3}):
+        with pytest.raises(SettingsError) as caught:
+            build_settings(Outer, wrong)
+        assert len(str(caught.value)) < 3000
+
+
+@given(st.text(max_size=40))
+def test_any_override_is_settings_or_a_settings_error(text: str) -> None:
+    for override in (text, f"inner.rate={text}", f"{text}=1"):
+        try:
+            build_settings(Outer, {}, overrides=[override])
+        except SettingsError:
+            continue

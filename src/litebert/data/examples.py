@@ -115,6 +115,9 @@ def _read_label(
         problem = f"got {value!r:.80}; a regression label is a finite number"
         return number, None if number is not None else problem, column
     if schema.kind == "multilabel":
+        problem = _list_problem(value)
+        if problem is not None:
+            return None, problem, column
         parts = label_parts(value, schema.label_separator)
         unknown = next((part for part in parts if part not in known), None)
         return parts, None if unknown is None else _unknown(unknown, known), column
@@ -124,6 +127,17 @@ def _read_label(
     if name in UNLABELLED:
         return None, "the label is missing; give one, or remove the row", column
     return name, None if name in known else _unknown(name, known), column
+
+
+def _list_problem(value: Any) -> str | None:
+    """What is wrong with a multi-label cell; an empty one and an empty list are no labels."""
+    if value is None:
+        return "the label is missing; give [] where there is none, or remove the row"
+    items: list[Any] = list(value) if isinstance(value, list | tuple) else [value]
+    for item in items:
+        if item is None or isinstance(item, list | tuple | dict):
+            return f"got {item!r:.80} among the labels; a label is a text or a number"
+    return None
 
 
 def _read_indicators(row: Row, schema: Schema) -> tuple[Label | None, str | None, str]:

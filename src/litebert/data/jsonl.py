@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,18 @@ from litebert.data.rows import BadRows, Row, row_problem, text_problem
 from litebert.errors import DataError
 
 _SPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object in which a name occurs twice: one of the values would be lost."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the name {twice!r:.80} occurs twice in one object; rename one")
+    return record
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def read_json(
@@ -67,7 +79,7 @@ def parse_json(text: str, path: Path, *, line: int = 1) -> Any:
         DataError: not JSON, nested too deeply, or a number of absurd length.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise DataError(_explain(error), path=path, line=line + error.lineno - 1) from error
     except (RecursionError, ValueError) as error:
@@ -80,7 +92,7 @@ def _read_lines(text: str, bad_rows: BadRows) -> Iterator[tuple[int, Any]]:
         if not line.strip(_SPACE):
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line, object_pairs_hook=_unique)
         except (RecursionError, ValueError) as error:
             bad_rows.add(number, _explain(error))
             continue

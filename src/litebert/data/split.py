@@ -21,8 +21,8 @@ def split_examples(
 
     Examples with the same texts (up to case and spacing) stay together. Each class (label set for
     multi-label, quantile for numbers) gives about `eval_fraction` of its examples to eval and
-    keeps at least one in train. The result depends on the examples, the fraction and the seed
-    only.
+    keeps at least one in train, if it has two different texts. The result depends on the
+    examples, the fraction and the seed only.
 
     Args:
         examples: at least two with different texts.
@@ -61,7 +61,9 @@ def split_examples(
         # What rounding left over is owed to the next class, so that tiny classes add up.
         carried = min(max(wanted - taken, -1.0), 1.0)
     if not chosen:
-        smallest = min(range(len(groups)), key=lambda index: (len(groups[index]), index))
+        # From a class that keeps an example in train, where there is one.
+        shared = [index for members in strata if len(members) > 1 for index in members]
+        smallest = min(shared or range(len(groups)), key=lambda index: (len(groups[index]), index))
         chosen.update(groups[smallest])
     train = [example for index, example in enumerate(examples) if index not in chosen]
     evaluation = [example for index, example in enumerate(examples) if index in chosen]

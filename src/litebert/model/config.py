@@ -25,7 +25,7 @@ from litebert.model.legacy import (
     REQUIRED_KEYS,
 )
 from litebert.model.sharing import SHARING, Plan, make_plan, transformers_groups
-from litebert.settings import Settings
+from litebert.settings import Settings, got
 
 __all__ = ["AlbertConfig", "LitebertOptions"]
 
@@ -196,7 +196,7 @@ class AlbertConfig(Settings):
         same_heads = self.num_key_value_heads == self.num_attention_heads
         return "albert" if same_plan and same_heads and self.has_projection else "litebert"
 
-    def replace(self, **changes: Any) -> AlbertConfig:
+    def replace(self, /, **changes: Any) -> AlbertConfig:
         """Return a checked copy with some values changed; `litebert=dict(...)` merges into the options.
 
         Raises:
@@ -206,6 +206,8 @@ class AlbertConfig(Settings):
         options = changes.pop("litebert", {})
         if isinstance(options, LitebertOptions):
             options = options.model_dump()
+        if not isinstance(options, Mapping):
+            raise SettingsError(f"litebert must be a table of options, got {options!r:.80}")
         table["litebert"] |= options
         return _validate(table | changes, None)
 
@@ -366,7 +368,7 @@ def _validate(table: Mapping[str, Any], path: Path | None) -> AlbertConfig:
     except ValidationError as error:
         shown = "; ".join(
             f"{'.'.join(str(part)[:60] for part in item['loc']) or 'config'}: "
-            f"{item['msg'].removeprefix('Value error, ')} (got {item.get('input')!r:.60})"
+            f"{item['msg'].removeprefix('Value error, ')}{got(item.get('input'))}"
             for item in error.errors()[:MAX_SHOWN]
         )
         raise SettingsError(shown, path=path) from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from litebert.errors import CheckpointError
 from litebert.registry import Registry
+from litebert.small_files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,22 +122,19 @@ def load_task(folder: Path) -> Task:
     """
     path = folder / TASK_FILE
     try:
-        size = path.stat().st_size
-        if size > MAX_TASK_BYTES:
-            raise CheckpointError(
-                f"the file has {size} bytes, at most {MAX_TASK_BYTES} are read; it is not a "
-                "task description",
-                path=path,
-            )
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, MAX_TASK_BYTES).decode("utf-8")
     except FileNotFoundError as error:
         raise CheckpointError(
             f"there is no {TASK_FILE}; the folder holds a model without a task: train one with "
             "`litebert train`, or point to the folder that a training run saved",
             path=folder,
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"cannot read the task description: {error}", path=path) from error
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot read the task description: {error.strerror}", path=path
+        ) from error
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"the task description is not UTF-8: {error}", path=path) from error
     return parse_task(text, path=path)
 
 

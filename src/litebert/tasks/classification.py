@@ -43,6 +43,9 @@ _PROBLEM_TYPES: Final[dict[Kind, str]] = {
     "regression": "regression",
 }
 
+MAX_TARGET: Final = 1e30
+"""Largest regression target; its square still has room in the number types that are used."""
+
 
 class SequenceClassification(Settings):
     """A label, several labels or a number for a text or a pair of texts."""
@@ -61,12 +64,12 @@ class SequenceClassification(Settings):
     """What stands between labels in one cell of a multi-label table."""
     max_length: int = Field(default=128, ge=3)
     """Tokens of one encoded example, special tokens included; longer ones are cut."""
-    temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    temperature: float = Field(default=1.0, ge=1e-3, le=1e3, allow_inf_nan=False)
     """Divides the logits before softmax or sigmoid; fitted by `calibrated`."""
     threshold: float = Field(default=0.5, ge=0, le=1)
     """Multi-label: a label is answered when its probability is at least this."""
-    target_mean: float = Field(default=0.0, allow_inf_nan=False)
-    target_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    target_mean: float = Field(default=0.0, ge=-MAX_TARGET, le=MAX_TARGET)
+    target_scale: float = Field(default=1.0, gt=0, le=MAX_TARGET)
     """Regression: the model learns (target - target_mean) / target_scale."""
 
     @model_validator(mode="after")
@@ -113,6 +116,11 @@ class SequenceClassification(Settings):
             )
         if kind == "regression":
             numbers = np.array([label_target(example) for example in labelled])
+            if np.abs(numbers).max() > MAX_TARGET:
+                raise DataError(
+                    f"a target is {np.abs(numbers).max():g}, allowed are -{MAX_TARGET:g} to "
+                    f"{MAX_TARGET:g}; give the numbers in a larger unit"
+                )
             spread = float(numbers.std())
             values = {
                 "target_mean": float(numbers.mean()),

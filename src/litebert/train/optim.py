@@ -56,10 +56,18 @@ def make_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Opt
     if not groups:
         raise SettingsError("no parameter of the model needs a gradient; unfreeze some")
     factory: Any = OPTIMIZERS.get(settings.optimizer)
-    if isinstance(factory, type) and issubclass(factory, torch.optim.Optimizer):
-        optimizer: Any = factory(groups, lr=settings.learning_rate)  # pyright: ignore[reportCallIssue]
-    else:
-        optimizer = factory(groups, settings)
+    try:
+        if isinstance(factory, type) and issubclass(factory, torch.optim.Optimizer):
+            optimizer: Any = factory(groups, lr=settings.learning_rate)  # pyright: ignore[reportCallIssue]
+        else:
+            optimizer = factory(groups, settings)
+    except TypeError as error:
+        if ":" not in settings.optimizer:
+            raise
+        raise SettingsError(
+            f"optimizer {settings.optimizer!r} cannot be called: {error}; it must be a "
+            "torch.optim.Optimizer class or a function (groups, settings) that returns one"
+        ) from error
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise SettingsError(
             f"optimizer {settings.optimizer!r} made a {type(optimizer).__name__}; it must be a "

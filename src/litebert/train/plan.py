@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from litebert.data.batch import EncodedExample, batch_order
 from litebert.errors import DataError
-from litebert.train.schedule import SCHEDULES
+from litebert.train.schedule import find_schedule
 from litebert.train.settings import TrainSettings
 
 
@@ -37,7 +37,7 @@ class StepPlan:
             raise DataError("there is nothing to train on: no examples")
         self._lengths = np.asarray([len(example) for example in data], np.int64)
         self._settings = settings
-        self._schedule = SCHEDULES.get(settings.schedule)
+        self._schedule = find_schedule(settings.schedule)
         self._epoch: int | None = None
         self._order: list[NDArray[np.int64]] = []
         self.steps_per_epoch = math.ceil(len(data) / settings.batch_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, Protocol
 
+from litebert.errors import SettingsError
 from litebert.registry import Registry
 
 
@@ -23,6 +24,28 @@ class Schedule(Protocol):
 
 
 SCHEDULES: Final[Registry[Schedule]] = Registry("schedule")
+
+
+def find_schedule(name: str) -> Schedule:
+    """Return a registered schedule, or the function at a dotted path, called once to see it work.
+
+    Raises:
+        SettingsError: unknown name, or what the path leads to returns no multiplier.
+    """
+    schedule = SCHEDULES.get(name)
+    if ":" not in name:
+        return schedule
+    try:
+        scale: object = schedule(1.0, 100.0, 10.0)
+        fault = f"returned {scale!r:.80} for step 1 of 100"
+    except Exception as error:  # whatever a foreign function raises
+        scale, fault = None, f"failed: {error}"
+    if not isinstance(scale, int | float) or not math.isfinite(scale):
+        raise SettingsError(
+            f"schedule {name!r} {fault}; it must be a function (step, total_steps, warmup_steps) that "
+            "returns a number in [0, 1]"
+        )
+    return schedule
 
 
 @SCHEDULES.register("linear")

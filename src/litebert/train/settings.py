@@ -44,16 +44,16 @@ class GuardSettings(Settings):
 class TrainSettings(Settings):
     """How a model is trained. A step is one optimizer update."""
 
-    epochs: float = Field(default=3.0, gt=0)
+    epochs: float = Field(default=3.0, gt=0, le=1_000_000)
     """Passes over the training data; ignored when `max_steps` is given."""
-    max_steps: int | None = Field(default=None, ge=1)
+    max_steps: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """Optimizer updates; None: from `epochs`."""
     max_seconds: float | None = Field(default=None, gt=0)
     """Time budget, evaluations included; the schedule is shortened so that it still ends well.
     A run with a budget is not repeatable bit for bit."""
-    batch_size: int = Field(default=32, ge=1)
+    batch_size: int = Field(default=32, ge=1, le=1_000_000)
     """Examples per step."""
-    micro_batch_tokens: int = Field(default=4096, ge=1)
+    micro_batch_tokens: int = Field(default=4096, ge=1, le=100_000_000)
     """Most real tokens per forward pass; a step is cut into as many passes as that takes."""
     learning_rate: float = Field(default=5e-5, gt=0, lt=1)
     """Peak learning rate."""

@@ -101,3 +101,20 @@ def test_label_cells() -> None:
 def test_the_policy_has_two_words() -> None:
     with pytest.raises(SettingsError, match="allowed: 'error', 'skip'"):
         BadRows(PATH, "ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (None, "the label is missing; give \\[\\]"),
+        (["a", None], "got None among the labels"),
+        ({"y": 1}, "got {'y': 1} among the labels"),
+        (["a", ["b"]], "among the labels"),
+    ],
+)
+def test_a_multilabel_cell_that_hides_something_is_a_bad_row(cell: object, message: str) -> None:
+    schema = Schema(("text",), "label", "multilabel", ("a", "b", "None", "{'y': 1}", "['b']"))
+    with pytest.raises(DataError, match=message):
+        make_examples(table({"text": "t", "label": cell}), schema)
+    (example,) = make_examples(table({"text": "t", "label": ""}), schema)
+    assert example.label == ()

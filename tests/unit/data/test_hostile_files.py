@@ -80,6 +80,13 @@ REFUSED: dict[str, tuple[str, bytes, int | None, str]] = {
     "JSON empty": ("x.json", b"{}", 1, "without any value"),
     "JSON empty list": ("x.json", b"[]", None, "no rows"),
     "JSON deep list": ("x.json", b"[" * 100_000, 1, "nested too deeply"),
+    "JSON name twice": (
+        "x.jsonl",
+        b'{"text":"a","label":"x"}\n{"text":"a","text":"b","label":"x"}\n',
+        2,
+        "'text' occurs twice",
+    ),
+    "JSON list name twice": ("x.json", b'[{"text":"a","text":"b","label":"x"}]', 1, "occurs twice"),
     "JSON deep line": ("x.jsonl", b'{"a":' * 100_000 + b"\n", 1, "nested too deeply"),
     "JSON deep first line": ("x.json", b'{"a":' * 100_000 + b"\n{}", 1, "nested too deeply"),
     "JSON of scalars": ("x.json", b'{"a": 1,\n"b": 2}', 1, "is not a table"),

@@ -106,3 +106,11 @@ def test_normalised_text() -> None:
     assert normalise_text("  Straße\tund\n WEG ") == "strasse und weg"
     with pytest.raises(DataError):
         split_examples([], 0.1, 0)
+
+
+def test_a_class_of_one_text_is_not_held_out_while_another_can_give(  # a class no training row has
+) -> None:
+    rows = examples(["a", "b", "b", "c"])
+    train, evaluation = split_examples(rows, 0.1, 0)
+    assert [e.label for e in evaluation] == ["b"]
+    assert {e.label for e in train} == {"a", "b", "c"}

@@ -156,3 +156,51 @@ def test_the_estimate_is_in_lines(tmp_path: Path) -> None:
     lines = plan_of(write(tmp_path / "t.csv")).estimate()
     assert lines[0].startswith("estimate  ")
     assert lines[1].startswith("memory    ")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [["one text,good", "other text,bad"], ["same text,good", "other same,bad"] * 30],
+    ids=["two rows", "two texts many times"],
+)
+def test_training_on_one_class_is_refused(tmp_path: Path, rows: list[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="left to train on have the one label"):
+        plan_of(path)
+
+
+def test_labels_without_an_example_to_score_on_are_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv")
+    path.write_text(path.read_text(encoding="utf-8") + "a strange one,rare\n", encoding="utf-8")
+    assert "1 of 3 labels have no example to score on" in plan_of(path).notes
+    assert any(note.startswith("9 of 60 examples (15.0%") for note in plan_of(write(path)).notes)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.schedule=nope", "unknown schedule"),
+        ("train.schedule=math:sqrt", "must be a function"),
+        ("train.optimizer=nope", "unknown optimizer"),
+        ("model.config.litebert=3", "must be a table"),
+        ("model.config.litebert.sharing=nope", "unknown sharing pattern"),
+        ("model.config.self=3", "self"),
+        ("model.config.hidden_size=7", "no multiple of"),
+        ("train.epochs=1e300", "train.epochs"),
+        ("train.epochs=inf", "train.epochs"),
+        ("train.batch_size=1000000000000", "train.batch_size"),
+    ],
+)
+def test_settings_that_make_no_run_are_refused_before_it(
+    tmp_path: Path, override: str, message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        plan_of(write(tmp_path / "t.csv"), override)
+    assert len(str(caught.value)) < 600
+
+
+def test_options_of_the_model_reach_it(tmp_path: Path) -> None:
+    plan = plan_of(write(tmp_path / "t.csv"), "model.config.litebert.sharing=none")
+    assert plan.model.config.litebert.sharing == "none"
+    assert plan.model.config.litebert.head == "sequence"

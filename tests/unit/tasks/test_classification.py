@@ -302,9 +302,24 @@ def test_missing_and_unreadable_files_are_refused(tmp_path):
         load_task(tmp_path)
     path = tmp_path / "task.json"
     path.write_bytes(b"\xff\xfe{}")
-    with pytest.raises(CheckpointError, match="cannot read"):
+    with pytest.raises(CheckpointError, match="is not UTF-8"):
         load_task(tmp_path)
     with path.open("wb") as file:
         file.truncate(20_000_000)
-    with pytest.raises(CheckpointError, match="at most 16000000 are read"):
+    with pytest.raises(CheckpointError, match="larger than 16,000,000 bytes"):
         load_task(tmp_path)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e308, -1.0, float("nan"), float("inf")])
+def test_a_temperature_that_breaks_probabilities_is_refused(temperature):
+    text = json.dumps(json.loads(task().to_json()) | {"temperature": temperature})
+    with pytest.raises(CheckpointError, match="temperature"):
+        parse_task(text)
+
+
+@pytest.mark.filterwarnings("error")
+def test_targets_beyond_the_number_types_are_refused():
+    with pytest.raises(DataError, match=r"a target is 1e\+300, allowed are -1e\+30 to 1e\+30"):
+        SequenceClassification.from_examples("regression", [Row(1.0), Row(-1e300)])
+    made = SequenceClassification.from_examples("regression", [Row(1e30), Row(-1e30)])
+    assert made.target_scale == pytest.approx(1e30)

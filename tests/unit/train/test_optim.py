@@ -114,6 +114,8 @@ def test_optimizers_from_outside_by_dotted_path() -> None:
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.01, 0.0]
     with pytest.raises(SettingsError, match="made a dict"):
         make_optimizer(nn.Linear(2, 2), TrainSettings(optimizer=f"{__name__}:not_one"))
+    with pytest.raises(SettingsError, match="cannot be called"):
+        make_optimizer(nn.Linear(2, 2), TrainSettings(optimizer="math:sqrt"))
     with pytest.raises(SettingsError, match="unknown optimizer 'adamv'"):
         make_optimizer(nn.Linear(2, 2), TrainSettings(optimizer="adamv"))
 

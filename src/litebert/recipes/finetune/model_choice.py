@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count
 from litebert.model.presets import PRESETS, preset
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from litebert.tasks.classification import SequenceClassification
 
 __all__ = ["ModelChoice", "choose_model"]
-
-SCRATCH_DROPOUT: Final = 0.2
-"""A few thousand labels are learned by heart at the paper's 0.1 (docs/log.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +60,20 @@ def choose_model(
         CheckpointError: the model folder is not usable.
     """
     model = settings.model
+    options = model.config.get("litebert", {})
+    if not isinstance(options, dict):
+        raise SettingsError(f"model.config.litebert must be a table, got {options!r:.80}")
     changes: dict[str, Any] = {
         **model.config,
         "id2label": task.config_labels(),
         "problem_type": task.problem_type,
+        "litebert": options | {"head": task.head},
     }
     if model.source not in ("auto", *PRESETS):
         if "/" not in model.source and not Path(model.source).exists():
             preset(model.source)  # refuses it, and names the nearest preset
         folder = model_folder(Path(model.source))
-        config = AlbertConfig.load(folder).replace(**changes, litebert={"head": task.head})
+        config = AlbertConfig.load(folder).replace(**changes)
         return ModelChoice(
             config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
         )
@@ -81,9 +83,7 @@ def choose_model(
         if model.source == "auto"
         else (model.source, f"preset {model.source}")
     )
-    config = preset(name, vocab_size=tokenizer.vocab_size).replace(
-        **changes, litebert={"head": task.head}
-    )
+    config = preset(name, vocab_size=tokenizer.vocab_size).replace(**changes)
     return ModelChoice(config, tokenizer, None, f"{reason}, from scratch")
 
 

@@ -138,8 +138,9 @@ class Plan:
         held = activation_bytes(
             config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
         )
+        duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
         return [
-            f"estimate  {tokens:,} tokens, about {seconds / 60:.1f} minutes without evaluations",
+            f"estimate  {tokens:,} tokens, about {duration} without evaluations",
             f"memory    about {(weights + held) / 1e6:,.0f} MB beside the {BASE_MB} MB of torch itself",
         ]
 
@@ -152,6 +153,11 @@ def make_plan(settings: FinetuneSettings) -> Plan:
         SettingsError: settings that contradict the data.
         CheckpointError: the model folder to start from is not usable.
     """
+    from litebert.train.optim import OPTIMIZERS
+    from litebert.train.schedule import find_schedule
+
+    OPTIMIZERS.get(settings.train.optimizer)  # a wrong name is said before time is spent
+    find_schedule(settings.train.schedule)
     data = settings.data
     source = _read(data)
     schema = source.schema(
@@ -169,11 +175,15 @@ def make_plan(settings: FinetuneSettings) -> Plan:
         if not evaluation:
             raise DataError("there is no usable row to score on", path=source.eval.path)
     if evaluation is None:
+        total = len(examples)
         examples, evaluation = split_examples(examples, data.eval_fraction, data.split_seed)
         notes.append(
-            f"{len(evaluation):,} examples ({data.eval_fraction:.0%}, stratified) are held out for scoring"
+            f"{len(evaluation):,} of {total:,} examples ({len(evaluation) / total:.1%}, stratified) "
+            "are held out for scoring"
         )
     examples = _sample(examples, data)
+    _require_classes(schema, examples)
+    notes.extend(_unscored(schema, evaluation))
     test = _test_examples(source, schema, data, skipped)
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, examples)
@@ -196,6 +206,28 @@ def make_plan(settings: FinetuneSettings) -> Plan:
         lengths=dict(Counter(lengths)),
         notes=tuple(notes),
     )
+
+
+def _require_classes(schema: Schema, examples: Sequence[Example]) -> None:
+    """A model that sees one class only learns nothing, whatever it scores."""
+    found = {example.label for example in examples}
+    if schema.kind in ("binary", "multiclass") and len(found) < 2:
+        raise DataError(
+            f"all {len(examples):,} examples that are left to train on have the one label "
+            f"{next(iter(found), None)!r:.80}; give more different texts of each label, or a file to "
+            "score on with --eval",
+            path=examples[0].path if examples else None,
+        )
+
+
+def _unscored(schema: Schema, evaluation: Sequence[Example]) -> list[str]:
+    """Say how many classes the score tells nothing about."""
+    if schema.kind not in ("binary", "multiclass"):
+        return []
+    missing = len(set(schema.labels) - {str(example.label) for example in evaluation})
+    if not missing:
+        return []
+    return [f"{missing:,} of {len(schema.labels):,} labels have no example to score on"]
 
 
 def _read(data: DataSettings) -> Source:
