@@ -26,6 +26,8 @@ _SLOW_SIGNAL: Final = 1.0
 """The same as a mean over several evaluations: models on a plateau that later learn show this
 much, collapsed ones scatter around 0 (measured on small models from random weights)."""
 _SIGNAL_HISTORY: Final = 8
+_END_EVALUATIONS: Final = 2
+"""Evaluations in a row that confirm a collapse at the end, where none can follow."""
 _MIN_DROP: Final = 0.005
 """A loss lower by this part of chance is a sign of learning."""
 
@@ -172,9 +174,11 @@ class Guard:
 
         Answers that are all the majority class are no fault by themselves: on imbalanced data a
         model can be right to give them, and a slow one passes through them. The fault is a loss
-        no better than chance as well; it is confirmed when that lasts for several evaluations
-        without any gain, after the warm-up and a good part of the schedule, or at the end - and
-        when the answers do not even lean the right way.
+        no better than chance as well. It is confirmed when that lasts for several evaluations
+        without any gain, after the warm-up and a good part of the schedule, and the answers do
+        not even lean the right way. At the end less is asked, but never less than a whole window
+        of steps after the warm-up and a second witness, an earlier evaluation or the training
+        loss of a window: a run of a few steps has not had the time to learn anything.
 
         Args:
             step: steps done.
@@ -197,13 +201,16 @@ class Guard:
             state.flat_evaluations = 0
             return None
         state.flat_evaluations = 1 if has_gained else state.flat_evaluations + 1
-        # A run of few steps costs little to finish, and says little about the rest.
         is_long = step >= self._warmup + limits.chance_steps
-        is_late = is_long and progress >= limits.min_progress_fraction
+        is_late = progress >= limits.min_progress_fraction
         is_lasting = is_late and state.flat_evaluations >= limits.chance_evaluations
+        has_witness = state.flat_evaluations >= _END_EVALUATIONS or state.flat_windows >= 1
         mean_signal = sum(state.signals) / len(state.signals)
-        is_confirmed = answers.signal < _CLEAR_SIGNAL and (
-            progress >= 1 or (is_lasting and mean_signal < _SLOW_SIGNAL)
+        is_sure = is_lasting and mean_signal < _SLOW_SIGNAL
+        is_confirmed = (
+            is_long
+            and answers.signal < _CLEAR_SIGNAL
+            and (is_sure or (progress >= 1 and has_witness))
         )
         return Finding(
             kind="constant_predictions",

@@ -28,7 +28,7 @@ class GuardSettings(Settings):
     """Evaluations in a row without any sign of learning that confirm a collapse."""
     chance_steps: int = Field(default=100, ge=10)
     """Steps in one window of the mean training loss; two flat windows at chance are suspect.
-    No collapse is confirmed within so many steps after the warm-up, except at the end."""
+    No collapse is confirmed within so many steps after the warm-up, not even at the end."""
     min_progress_fraction: float = Field(default=0.5, ge=0, le=1)
     """Part of the schedule that must have passed before a collapse is confirmed: models trained
     from random weights may stay at chance for long and then learn."""

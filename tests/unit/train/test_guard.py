@@ -159,12 +159,34 @@ def test_a_falling_evaluation_loss_starts_the_count_anew() -> None:
         assert finding.evidence["evaluations_in_row"] == 1
 
 
+CONSTANT = np.tile([0.1, 0.0], (100, 1))
+
+
 def test_the_end_confirms_what_a_short_run_could_not() -> None:
     labels = balanced(100, 2)
     guard = Guard(GuardSettings(), chance=LN2, warmup_steps=900)
-    logits = np.tile([0.1, 0.0], (100, 1))
-    assert not judge(guard, logits, labels, 0.5).is_confirmed
-    assert judge(guard, logits, labels, 1.0).is_confirmed
+    assert not judge(guard, CONSTANT, labels, 0.5).is_confirmed
+    assert judge(guard, CONSTANT, labels, 1.0).is_confirmed
+
+
+@pytest.mark.parametrize("steps", [3, 109])
+def test_a_run_of_few_steps_has_not_collapsed(steps: int) -> None:
+    guard = Guard(GuardSettings(), chance=LN2, warmup_steps=10)
+    answers = examine_answers(CONSTANT, balanced(100, 2))
+    for _ in range(5):
+        finding = guard.judge_answers(steps, answers, 1.0)
+        assert finding is not None and not finding.is_confirmed
+
+
+@pytest.mark.parametrize(("train_loss", "is_collapsed"), [(LN2, True), (0.1, False)])
+def test_one_evaluation_at_the_end_needs_the_training_loss_as_witness(
+    train_loss: float, is_collapsed: bool
+) -> None:
+    guard = Guard(GuardSettings(), chance=LN2, warmup_steps=10)
+    for step in range(1, 201):
+        guard.judge_loss(step, train_loss, step / 200)
+    finding = guard.judge_answers(200, examine_answers(CONSTANT, balanced(100, 2)), 1.0)
+    assert finding is not None and finding.is_confirmed == is_collapsed
 
 
 def test_the_guard_can_be_turned_off() -> None:

@@ -381,7 +381,7 @@ def test_collapse_stops_the_run(tiny: Any, make_examples: Any, settings: TrainSe
     assert caught.value.step == 25, "at half of the schedule"
     first = next(event.finding for event in events if isinstance(event, Found))
     assert first.step == 5, "flagged by the first evaluation"
-    warn = settings.model_copy(update={"guard": GuardSettings(on_collapse="warn")})
+    warn = settings.model_copy(update={"guard": GuardSettings(on_collapse="warn", chance_steps=10)})
     result = fit(tiny(), make_examples(40), warn, evaluate=constant)
     assert (result.status, result.is_collapsed) == ("finished", True)
     off = settings.model_copy(update={"guard": GuardSettings(enabled=False)})
@@ -391,10 +391,11 @@ def test_collapse_stops_the_run(tiny: Any, make_examples: Any, settings: TrainSe
 def test_collapse_seen_only_at_the_end_is_a_result_not_an_error(
     tiny: Any, make_examples: Any, settings: TrainSettings
 ) -> None:
-    result = fit(
-        tiny(), make_examples(40), settings.model_copy(update={"epochs": 1}), evaluate=constant
-    )
-    assert (result.status, result.is_collapsed) == ("finished", True)
+    late = GuardSettings(chance_steps=10, min_progress_fraction=1.0)
+    for epochs, is_collapsed in ((1, False), (4, True)):  # 5 and 20 steps
+        changed = settings.model_copy(update={"epochs": epochs, "guard": late})
+        result = fit(tiny(), make_examples(40), changed, evaluate=constant)
+        assert (result.status, result.is_collapsed) == ("finished", is_collapsed)
 
 
 def test_collapse_after_learning_keeps_the_best_weights(

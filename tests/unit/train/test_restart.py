@@ -80,9 +80,19 @@ def test_collapse_seen_at_the_end_restarts_too_and_the_last_is_returned(
     tiny: Any, make_examples: Any, allowed: TrainSettings
 ) -> None:
     case = Collapsing(tiny, 99)
-    short = allowed.model_copy(update={"epochs": 1})
+    late = allowed.guard.model_copy(update={"min_progress_fraction": 1.0})
+    short = allowed.model_copy(update={"epochs": 4, "guard": late})
     _, result = fit_with_restarts(case.make_model, make_examples(40), short, evaluate=case.evaluate)
     assert result.is_collapsed and len(result.attempts) == 2
+
+
+def test_a_run_of_few_steps_is_not_started_again(
+    tiny: Any, make_examples: Any, settings: TrainSettings
+) -> None:
+    case = Collapsing(tiny, 99)
+    short = settings.model_copy(update={"epochs": 1, "guard": GuardSettings(restarts=2)})
+    _, result = fit_with_restarts(case.make_model, make_examples(24), short, evaluate=case.evaluate)
+    assert (result.step, result.is_collapsed, result.attempts) == (3, False, ())
 
 
 def test_interrupted_second_attempt_is_resumed(
