@@ -24,7 +24,9 @@ def check(
     ),
     task: str | None = typer.Option(None, "--task", help="Named source, such as glue/cola."),
     tokenizer: Path | None = typer.Option(
-        None, "--tokenizer", help="Model folder whose tokenizer is used."
+        None,
+        "--tokenizer",
+        help="Model folder whose tokenizer is used; else one is trained on the texts.",
     ),
     max_length: int = typer.Option(128, "--max-length", min=8, help="Tokens kept of an example."),
     text_column: list[str] | None = typer.Option(

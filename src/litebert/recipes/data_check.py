@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from litebert.data.check import check_data
+from litebert.data.examples import make_examples
 from litebert.data.report import DataReport
 from litebert.data.sources import load_source
+from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
+from litebert.recipes.finetune.settings import ModelSettings
 from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
 
@@ -33,10 +36,16 @@ def run_check(
     """
     source = load_source(data, task, eval_path=evaluation, encoding=encoding, on_bad_row="skip")
     schema = source.schema(text_columns=text_columns, label_column=label_column)
+    if tokenizer is not None:
+        pieces = Tokenizer.from_pretrained(model_folder(tokenizer))
+    else:
+        # What training from scratch would use; its unknown pieces are those of the eval texts.
+        texts = make_examples(source.train, schema, "skip", skipped=[])
+        pieces = train_own_vocabulary(ModelSettings(), texts) if texts else None
     return check_data(
         source.train,
         source.eval,
         schema=schema,
-        tokenizer=Tokenizer.from_pretrained(model_folder(tokenizer)) if tokenizer else None,
+        tokenizer=pieces,
         max_length=max_length,
     )

@@ -99,7 +99,7 @@ def train_vocabulary(
         )
     tokenizer = Tokenizer(SpmPieces(data, rules, SpecialTokens()))
     if tokenizer.vocab_size < size:
-        _log.warning(
+        _log.info(
             "the vocabulary has %d pieces instead of %d: the texts hold no more that are worth a "
             "piece; use more text, or set the size to %d",
             tokenizer.vocab_size,

@@ -42,6 +42,7 @@ def test_the_fixed_pieces_stand_where_the_published_ones_do(tmp_path: Path) -> N
 def test_too_few_texts_give_a_smaller_vocabulary_and_a_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    caplog.set_level("INFO")
     tokenizer = train_vocabulary(SENTENCES[:30], 5000, tmp_path)
     assert 13 < tokenizer.vocab_size < 5000
     assert f"{tokenizer.vocab_size} pieces instead of 5000" in caplog.text

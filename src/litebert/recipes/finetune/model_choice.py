@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,13 @@ from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count
 from litebert.model.presets import PRESETS, preset
+from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
 from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
-from litebert.text.vocabulary import train_vocabulary
 
 if TYPE_CHECKING:
     from litebert.data.examples import Example
-    from litebert.recipes.finetune.settings import FinetuneSettings, ModelSettings
+    from litebert.recipes.finetune.settings import FinetuneSettings
     from litebert.tasks.classification import SequenceClassification
 
 __all__ = ["ModelChoice", "choose_model"]
@@ -77,7 +76,7 @@ def choose_model(
         return ModelChoice(
             config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
         )
-    tokenizer = _train_tokenizer(model, examples)
+    tokenizer = train_own_vocabulary(model, examples)
     name, reason = (
         _shape_for(len(examples))
         if model.source == "auto"
@@ -91,30 +90,3 @@ def _shape_for(num_examples: int) -> tuple[str, str]:
     """Larger shapes need more examples than tables usually have (docs/log.md)."""
     name = "tiny" if num_examples < 20_000 else "small"
     return name, f"preset {name} for {num_examples:,} examples"
-
-
-def _train_tokenizer(model: ModelSettings, examples: Sequence[Example]) -> Tokenizer:
-    is_cased = _script_has_case(examples)
-    with tempfile.TemporaryDirectory(prefix="litebert-vocabulary-") as folder:
-        return train_vocabulary(
-            _texts(examples),
-            model.vocab_size,
-            Path(folder),
-            lower_case=is_cased if model.lower_case is None else model.lower_case,
-            keep_accents=True if model.keep_accents is None else model.keep_accents,
-        )
-
-
-def _texts(examples: Sequence[Example]) -> Iterator[str]:
-    for example in examples:
-        yield example.text
-        if example.pair is not None:
-            yield example.pair
-
-
-def _script_has_case(examples: Sequence[Example]) -> bool:
-    """Whether most letters of a sample belong to a script with capital letters."""
-    sample = "".join(example.text[:200] for example in examples[:500])
-    letters = [character for character in sample if character.isalpha()]
-    with_case = sum(character.upper() != character.lower() for character in letters)
-    return with_case * 2 > len(letters)

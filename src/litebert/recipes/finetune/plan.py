@@ -138,7 +138,9 @@ class Plan:
         held = activation_bytes(
             config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
         )
-        duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
+        duration = (
+            f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
+        )
         return [
             f"estimate  {tokens:,} tokens, about {duration} without evaluations",
             f"memory    about {(weights + held) / 1e6:,.0f} MB beside the {BASE_MB} MB of torch itself",
