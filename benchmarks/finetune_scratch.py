@@ -43,7 +43,7 @@ class DataSet:
     task: str | None = None
     evaluation: str | None = None
     seeds: int = 3
-    max_seconds: float = 120.0
+    max_seconds: float = 90.0
     note: str = ""
 
 
@@ -161,7 +161,12 @@ def _settings(
     known = {key: value for key, value in data.items() if value is not None}
     return {
         "data": known,
-        "train": {"max_seconds": data_set.max_seconds} | ({"threads": threads} if threads else {}),
+        # A collapse is a result here, not a reason to try again.
+        "train": {
+            "max_seconds": data_set.max_seconds,
+            "guard": {"on_collapse": "warn", "restarts": 0},
+        }
+        | ({"threads": threads} if threads else {}),
         "num_seeds": seeds or data_set.seeds,
     }
 
