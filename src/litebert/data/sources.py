@@ -17,7 +17,7 @@ from litebert.data.lines import is_fasttext, read_fasttext
 from litebert.data.readers import READERS, Reader, ReadOptions, Source
 from litebert.data.rows import BadRowPolicy
 from litebert.data.tables import Table
-from litebert.errors import DataError
+from litebert.errors import DataError, SettingsError
 
 __all__ = ["READERS", "ReadOptions", "Reader", "Source", "load_source"]
 
@@ -71,7 +71,7 @@ def load_source(
     if task is not None:
         if not path.exists():
             raise DataError("no such file or folder; check the path", path=path)
-        source = READERS.get(task)(path, options)
+        source = _read_named(task, path, options)
     elif path.is_dir():
         source = _read_folder(path, options)
     else:
@@ -79,7 +79,7 @@ def load_source(
     if eval_path is None:
         return source
     if task is not None:
-        evaluation = READERS.get(task)(Path(eval_path), options).train
+        evaluation = _read_named(task, Path(eval_path), options).train
     else:
         other = Path(eval_path)
         evaluation = (
@@ -88,6 +88,25 @@ def load_source(
             else _read_like(source.train, other, options)
         )
     return replace(source, eval=evaluation)
+
+
+def _read_named(task: str, path: Path, options: ReadOptions) -> Source:
+    """Run a registered reader, or one at a dotted path, whose result is looked at."""
+    reader = READERS.get(task)
+    try:
+        source: object = reader(path, options)
+    except TypeError as error:
+        if ":" not in task:
+            raise
+        raise SettingsError(
+            f"task {task!r} cannot be called with (path, options): {error}"
+        ) from error
+    if not isinstance(source, Source):
+        raise SettingsError(
+            f"task {task!r} returned a {type(source).__name__}; a reader must return a "
+            "litebert.data.readers.Source"
+        )
+    return source
 
 
 def _read_like(train: Table, path: Path, options: ReadOptions) -> Table:

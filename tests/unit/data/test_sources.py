@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from litebert.data.examples import make_examples
 from litebert.data.layouts import list_folder
 from litebert.data.lines import read_lines
-from litebert.data.sources import READERS, load_source
-from litebert.errors import DataError, LitebertError, SettingsError
+from litebert.data.sources import load_source
+from litebert.errors import DataError, SettingsError
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -94,38 +91,6 @@ def test_a_separate_eval_file(tmp_path: Path) -> None:
     assert load_source(cola, "glue/cola", eval_path=cola).eval is not None
 
 
-GLUE_FILES: dict[str, tuple[str, list[str]]] = {
-    "cola": ("gj\t1\t\tHe said \"no.\ngj\t0\t*\tSaid he.\n", ['He said "no.', "Said he."]),
-    "sst2": ("sentence\tlabel\na \" b \t1\nc\t0\n", ['a " b ', "c"]),
-    "mrpc": (
-        "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\t\" One\tTwo\n0\t9\t8\tThree\tFour\n",
-        ['" One', "Three"],
-    ),
-    "stsb": ("index\tsentence1\tsentence2\tscore\n0\ta\tb\t4.5\n1\tc\td\t0.0\n", ["a", "c"]),
-    "rte": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n1\tc\td\tnot_entailment\n", ["a", "c"]),
-    "qnli": ("index\tquestion\tsentence\tlabel\n0\ta\tb\tentailment\n1\tc\td\tnot_entailment\n", ["a", "c"]),
-    "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n1\tc\td\t0\n", ["a", "c"]),
-    "qqp": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\ta\tb\t1\n1\t3\t4\tc\td\t0\n", ["a", "c"]),
-    "mnli": (
-        "index\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n0\tx\ta\tb\tneutral\tneutral\n"
-        "1\tx\tc\td\tentailment\tentailment\n",
-        ["a", "c"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GLUE_FILES)
-def test_glue_layouts(tmp_path: Path, name: str) -> None:
-    text, first_texts = GLUE_FILES[name]
-    for file in ("train.tsv", "dev_matched.tsv" if name == "mnli" else "dev.tsv"):
-        write(tmp_path / file, text)
-    source = load_source(tmp_path, f"glue/{name}")
-    examples = make_examples(source.train, source.schema())
-    assert [example.text for example in examples] == first_texts
-    assert source.eval is not None and len(source.eval) == 2
-    assert source.schema().is_pair == (name not in ("cola", "sst2"))
-
-
 def test_glue_faults(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", "sentence\tlabel\nx\t1\n")
     with pytest.raises(DataError, match=r"needs train.tsv .* which has dev.tsv"):
@@ -148,93 +113,6 @@ def test_telling_another_label_column_forgets_what_the_reader_knew(tmp_path: Pat
     path = write(tmp_path / "train.tsv", "k\t1\t\tone two\nk\t0\t*\tthree four\nm\t0\t*\tfive\n")
     schema = load_source(path, "glue/cola").schema(label_column="source")
     assert schema.labels == ("k", "m")
-
-
-def make_seq_in(folder: Path) -> None:
-    write(folder / "seq.in", "play a song\nbook a table\n")
-    write(folder / "label", "Music\nFood\n")
-
-
-def make_tweeteval(folder: Path) -> None:
-    write(folder / "mapping.txt", "0\tcalm\n1\tcross\n")
-    write(folder / "train_text.txt", "one\ntwo\n")
-    write(folder / "train_labels.txt", "0\n1\n")
-
-
-def make_trec(folder: Path) -> None:
-    write(folder / "train.txt", "NUM:count How many caf\xe9s ?\nLOC:city Where ?\n", "latin-1")
-
-
-def make_phrasebank(folder: Path) -> None:
-    write(folder / "Sentences_made.txt", "Mail me @ caf\xe9 .@neutral\nUp .@positive\n", "latin-1")
-
-
-def make_clinc(folder: Path) -> None:
-    document = {"train": [["a b", "x"], ["c d", "y"]], "oos_train": [["e f", "oos"]]}
-    write(folder / "data_full.json", json.dumps(document))
-
-
-def make_ag_news(folder: Path) -> None:
-    write(folder / "train.csv", '"3","A title","A text"\n"4","B ""title""","B text"\n')
-
-
-def make_jnli(folder: Path) -> None:
-    rows = [{"sentence1": "猫", "sentence2": "犬", "label": x} for x in ("neutral", "entailment")]
-    write(folder / "valid-v1.json", "\n".join(json.dumps(row) for row in rows))
-
-
-def make_jsts(folder: Path) -> None:
-    rows = [{"sentence1": "猫", "sentence2": "犬", "label": x} for x in (0.5, 3.5)]
-    write(folder / "train-v1.json", "\n".join(json.dumps(row) for row in rows))
-
-
-def make_sick(folder: Path) -> None:
-    write(folder / "SICK_train.txt", "1\ta cat\ta dog\t2.5\tNEUTRAL\n2\ta\tb\t5\tENTAILMENT\n")
-
-
-NAMED: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
-    "seq_in": (make_seq_in, ["play a song", "book a table"], ["Music", "Food"]),
-    "tweeteval": (make_tweeteval, ["one", "two"], ["calm", "cross"]),
-    "trec": (make_trec, ["How many cafés ?", "Where ?"], ["NUM", "LOC"]),
-    "trec/fine": (make_trec, ["How many cafés ?", "Where ?"], ["NUM:count", "LOC:city"]),
-    "phrasebank": (make_phrasebank, ["Mail me @ café .", "Up ."], ["neutral", "positive"]),
-    "clinc150": (make_clinc, ["a b", "c d", "e f"], ["x", "y", "oos"]),
-    "clinc150/in_scope": (make_clinc, ["a b", "c d"], ["x", "y"]),
-    "ag_news": (make_ag_news, ["A title", 'B "title"'], ["Business", "Sci/Tech"]),
-    "jglue/jnli": (make_jnli, ["猫", "猫"], ["neutral", "entailment"]),
-    "jglue/jsts": (make_jsts, ["猫", "猫"], ["0.5", "3.5"]),
-    "sick/nli": (make_sick, ["a cat", "a"], ["NEUTRAL", "ENTAILMENT"]),
-    "sick/relatedness": (make_sick, ["a cat", "a"], ["2.5", "5.0"]),
-}
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_named_layouts(tmp_path: Path, name: str) -> None:
-    make, texts, expected = NAMED[name]
-    make(tmp_path)
-    source = load_source(tmp_path, name)
-    told = {"kind": "multiclass"} if source.kind in ("multiclass", None) else {}
-    examples = make_examples(source.train, source.schema(**told))
-    assert [example.text for example in examples] == texts
-    assert [str(example.label) for example in examples] == expected
-    assert [example.line for example in examples][:2] == [1, 2]
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_every_reader_refuses_foreign_things_with_a_data_error(tmp_path: Path, name: str) -> None:
-    reader = READERS.get(name)
-    assert callable(reader)
-    cases = (
-        tmp_path / "empty.txt", tmp_path / "binary.tsv", tmp_path / "folder", tmp_path / "odd.json",
-    )  # fmt: skip
-    cases[0].write_bytes(b"")
-    cases[1].write_bytes(bytes(range(256)) * 9)
-    cases[2].mkdir()
-    cases[3].write_text("[1, 2\n{")
-    for path in cases:
-        with pytest.raises(LitebertError):
-            source = load_source(path, name)
-            source.schema()
 
 
 @pytest.mark.parametrize(
@@ -269,11 +147,14 @@ def test_named_faults(tmp_path: Path, name: str, files: dict[str, str], message:
 
 
 def test_parts_of_named_data(tmp_path: Path) -> None:
-    make_seq_in(tmp_path / "snips" / "train")
+    write(tmp_path / "snips/train/seq.in", "play a song\nbook a table\n")
+    write(tmp_path / "snips/train/label", "Music\nFood\n")
     assert len(load_source(tmp_path / "snips").train) == 2  # recognised without a task name
     assert len(load_source(tmp_path / "snips" / "train").train) == 2
     assert len(load_source(tmp_path / "snips/train/seq.in", "seq_in").train) == 2
-    make_tweeteval(tmp_path / "irony")
+    write(tmp_path / "irony" / "mapping.txt", "0\tcalm\n1\tcross\n")
+    write(tmp_path / "irony" / "train_text.txt", "one\ntwo\n")
+    write(tmp_path / "irony" / "train_labels.txt", "0\n1\n")
     write(tmp_path / "irony" / "val_text.txt", "three\n")
     write(tmp_path / "irony" / "val_labels.txt", "1\n")
     assert load_source(tmp_path / "irony").train.format == "tweeteval"

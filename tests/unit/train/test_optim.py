@@ -11,7 +11,6 @@ from litebert.errors import CheckpointError, SettingsError
 from litebert.model.albert import AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.train.optim import (
-    OPTIMIZERS,
     load_optimizer_state,
     make_optimizer,
     optimizer_state,
@@ -77,41 +76,14 @@ def test_adamw_is_the_paper_and_the_official_code(bias_correction: bool) -> None
             np.testing.assert_allclose(parameter.detach().numpy(), wanted, atol=STEP_ATOL)
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
-@pytest.mark.parametrize("bias_correction", [True, False])
-def test_state_round_trip_continues_bit_for_bit(name: str, bias_correction: bool) -> None:
-    def run(model: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> None:
-        for step in steps:
-            torch.manual_seed(step)
-            model(torch.randn(4, 3)).square().sum().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-    settings = TrainSettings(optimizer=name, bias_correction=bias_correction, learning_rate=0.01)
-    torch.manual_seed(0)
-    first = nn.Linear(3, 2)
-    optimizer = make_optimizer(first, settings)
-    run(first, optimizer, range(3))
-    weights = {k: t.clone() for k, t in first.state_dict().items()}
-    tensors, scalars = optimizer_state(first, optimizer)
-    tensors = {k: t.clone() for k, t in tensors.items()}
-    run(first, optimizer, range(3, 6))
-
-    second = nn.Linear(3, 2)
-    second.load_state_dict(weights)
-    other = make_optimizer(second, settings)
-    load_optimizer_state(second, other, tensors, scalars)
-    run(second, other, range(3, 6))
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        assert torch.equal(a, b)
+def test_a_state_of_another_model_is_refused() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = make_optimizer(model, TrainSettings())
     with pytest.raises(CheckpointError, match="knows parameter 'nobody'"):
-        load_optimizer_state(second, other, {"nobody/exp_avg": torch.zeros(1)}, {})
+        load_optimizer_state(model, optimizer, {"nobody/exp_avg": torch.zeros(1)}, {})
 
 
-def test_optimizers_from_outside_by_dotted_path() -> None:
-    optimizer = make_optimizer(nn.Linear(2, 2), TrainSettings(optimizer="torch.optim:SGD"))
-    assert isinstance(optimizer, torch.optim.SGD)
-    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.01, 0.0]
+def test_a_path_that_leads_to_no_optimizer_is_refused() -> None:
     with pytest.raises(SettingsError, match="made a dict"):
         make_optimizer(nn.Linear(2, 2), TrainSettings(optimizer=f"{__name__}:not_one"))
     with pytest.raises(SettingsError, match="cannot be called"):
