@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litebert.text.vocabulary import train_vocabulary
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["train_own_vocabulary"]
 
+SAMPLE_EXAMPLES: Final = 2_000
+MIN_ACCENTED_FRACTION: Final = 0.005
+"""Letters with a mark in a language that has them: French 4 %, German 2 %, Japanese 10 %, English
+under 0.1 %."""
+
 
 def train_own_vocabulary(model: ModelSettings, examples: Sequence[Example]) -> Tokenizer:
     """Return a SentencePiece tokenizer for the texts; the same texts give the same vocabulary.
@@ -24,14 +30,16 @@ def train_own_vocabulary(model: ModelSettings, examples: Sequence[Example]) -> T
         DataError: there is no text.
         SettingsError: the vocabulary size cannot hold the characters.
     """
-    is_cased = _script_has_case(examples)
+    letters = _sample_letters(examples)
     with tempfile.TemporaryDirectory(prefix="litebert-vocabulary-") as folder:
         return train_vocabulary(
             _texts(examples),
             model.vocab_size,
             Path(folder),
-            lower_case=is_cased if model.lower_case is None else model.lower_case,
-            keep_accents=True if model.keep_accents is None else model.keep_accents,
+            lower_case=_have_case(letters) if model.lower_case is None else model.lower_case,
+            keep_accents=_have_accents(letters)
+            if model.keep_accents is None
+            else model.keep_accents,
         )
 
 
@@ -42,9 +50,28 @@ def _texts(examples: Sequence[Example]) -> Iterator[str]:
             yield example.pair
 
 
-def _script_has_case(examples: Sequence[Example]) -> bool:
-    """Whether most letters of a sample belong to a script with capital letters."""
-    sample = "".join(example.text[:200] for example in examples[:500])
-    letters = [character for character in sample if character.isalpha()]
-    with_case = sum(character.upper() != character.lower() for character in letters)
-    return with_case * 2 > len(letters)
+def _sample_letters(examples: Sequence[Example]) -> list[str]:
+    """Return the letters and combining marks of a sample, composed where Unicode has a composed form."""
+    sample = "".join(example.text[:200] for example in examples[:SAMPLE_EXAMPLES])
+    composed = unicodedata.normalize("NFC", sample)
+    return [character for character in composed if unicodedata.category(character)[0] in "LM"]
+
+
+def _have_case(letters: Sequence[str]) -> bool:
+    """Whether most letters belong to a script with capital letters."""
+    return 2 * sum(letter.upper() != letter.lower() for letter in letters) > len(letters)
+
+
+def _have_accents(letters: Sequence[str]) -> bool:
+    """Whether accents and vowel signs belong to the language, and not to a few foreign words.
+
+    Where they do not, dropping them keeps a later accented word from becoming unknown.
+    """
+    marked = sum(
+        any(
+            unicodedata.combining(part) or unicodedata.category(part)[0] == "M"
+            for part in unicodedata.normalize("NFKD", letter)
+        )
+        for letter in letters
+    )
+    return marked > MIN_ACCENTED_FRACTION * len(letters)

@@ -53,7 +53,7 @@ class ModelSettings(Settings):
     lower_case: bool | None = None
     """Lower-case the text (from scratch only); None: yes, unless the script has no case."""
     keep_accents: bool | None = None
-    """Keep accents and vowel signs (from scratch only); None: kept, since they tell words apart."""
+    """Keep accents and vowel signs (from scratch only); None: kept where the training texts have them."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Values of the model configuration to change, such as `hidden_dropout_prob`."""
 
