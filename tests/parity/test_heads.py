@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from litebert.model.packing import Packing
+from litebert.model.presets import preset
 
 pytestmark = pytest.mark.parity
 
@@ -159,3 +160,27 @@ def test_unpadded_span_loss_is_that_of_transformers(reference, tiny_config, ragg
     a = ours(ids, mask, types, labels=span).loss
     b = theirs(ids, token_type_ids=types, start_positions=span[:, 0], end_positions=span[:, 1]).loss
     assert (a - b).abs() <= LOSS_ATOL
+
+
+def test_full_base_shape(reference, ragged_batch, assert_gradients_equal):
+    """Encoder, pooler, both heads of pretraining, their loss and every gradient."""
+    config = preset("albert-base-v2")
+    theirs = reference.model(config, "pretraining")
+    with torch.no_grad():  # the noise of the fixture is meant for tiny shapes
+        for weight in theirs.parameters():
+            weight.mul_(0.3)
+    ours = reference.ours(theirs, config, "pretraining")
+    ids, mask, types = ragged_batch([23, 9], vocab=30_000)
+    my_labels, their_labels = make_labels("pretraining", ids, mask)
+    b = theirs(ids, mask, types, output_hidden_states=True, **their_labels)
+    a = ours(ids, mask, types, labels=my_labels, output_hidden_states=True)
+    real = mask.bool()
+    for mine, other in zip(a.hidden_states, b.hidden_states, strict=True):
+        assert (mine - other)[real].abs().max() <= OUTPUT_ATOL
+    assert (a.logits["mlm"] - b.prediction_logits)[real].abs().max() <= OUTPUT_ATOL
+    assert (a.logits["sentence_order"] - b.sop_logits).abs().max() <= OUTPUT_ATOL
+    assert (a.loss - b.loss).abs() <= LOSS_ATOL
+    a.loss.backward()
+    b.loss.backward()
+    found = reference.gradients(theirs, config, "pretraining")
+    assert_gradients_equal(ours, found, GRADIENT_ATOL)
