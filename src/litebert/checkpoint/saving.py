@@ -64,7 +64,10 @@ def save_model(
     Raises:
         CheckpointError: not a model folder, a vocabulary that does not fit, or the disk refused.
     """
-    target = Path(folder).resolve()
+    try:
+        target = Path(folder).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"cannot be the name of a model folder: {error}") from error
     contents = _contents(model, tokenizer, task, card, files)
     tensors = _named_tensors(model)
     kept = _kept_files(target, written={*contents, WEIGHTS_FILE})

@@ -16,6 +16,7 @@ from litebert.model.config import AlbertConfig
 from litebert.model.encoder import Checkpointing
 from litebert.model.head_kinds import head_kind
 from litebert.model.heads import make_heads
+from litebert.model.inputs import require_config, require_integers, require_tensor
 from litebert.model.layers import init_weights
 from litebert.model.losses import LossTerm, classification_loss, cross_entropy, span_loss
 from litebert.model.packing import Packing
@@ -68,6 +69,7 @@ class AlbertWithHead(nn.Module):
     """
 
     def __init__(self, config: AlbertConfig, head: str = "sequence") -> None:
+        require_config(config)
         super().__init__()
         kind = head_kind(head)
         self.config = config.replace(litebert={"head": head})
@@ -115,6 +117,9 @@ class AlbertWithHead(nn.Module):
         """
         choices = None
         if self.head == "choice":
+            parts = (attention_mask, token_type_ids, position_ids)
+            for part in (input_ids, *(part for part in parts if part is not None)):
+                require_tensor("every input", part)
             if input_ids.ndim != 3:
                 raise DataError(
                     f"a choice head needs input_ids [B, C, S], got shape {tuple(input_ids.shape)}"
@@ -247,7 +252,8 @@ class AlbertWithHead(nn.Module):
     ) -> tuple[LossTerm, ...]:
         if self.head == "embedding":
             raise DataError("an embedding head has no loss of its own; leave the labels out")
-        if isinstance(labels, Tensor):
+        if not isinstance(labels, Mapping):
+            require_tensor("labels", labels)
             if self.head == "pretraining":
                 raise DataError("pretraining labels are a dict with 'mlm' and 'sentence_order'")
             labels = {self.head: labels}
@@ -261,6 +267,9 @@ class AlbertWithHead(nn.Module):
         )
 
     def _term(self, name: str, logits: Tensor, labels: Tensor, packing: Packing) -> LossTerm:
+        require_tensor(f"labels of {name}", labels)
+        if name != "sequence":
+            require_integers(f"labels of {name}", labels)
         if name == "span":
             return span_loss(logits, labels, packing)
         if name == "sequence":
@@ -279,7 +288,8 @@ class AlbertWithHead(nn.Module):
     ) -> Labels | None:
         if labels is None:
             return None
-        if isinstance(labels, Tensor):
+        if not isinstance(labels, Mapping):
+            require_tensor("labels", labels)
             return self._pack_one(self.head, labels, packing, masked_positions)
         return {
             name: self._pack_one(name, value, packing, masked_positions)

@@ -12,6 +12,7 @@ from litebert.errors import DataError
 from litebert.model.config import AlbertConfig
 from litebert.model.embeddings import Embeddings
 from litebert.model.encoder import Checkpointing, Encoder, Trace
+from litebert.model.inputs import require_config, require_integers, require_tensor
 from litebert.model.layers import init_weights
 from litebert.model.packing import Packing
 
@@ -44,6 +45,7 @@ class AlbertModel(nn.Module):
     """ALBERT encoder. Source: Lan et al. 2020; official `modeling.py`, `AlbertModel`."""
 
     def __init__(self, config: AlbertConfig, add_pooler: bool = True) -> None:
+        require_config(config)
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
@@ -72,7 +74,7 @@ class AlbertModel(nn.Module):
 
         Args:
             input_ids: token ids in [0, V).
-            attention_mask: not 0 where a real token stands; left padding, holes and empty rows are
+            attention_mask: 1 where a real token stands, else 0; left padding, holes and empty rows are
                 allowed. None: no padding.
             token_type_ids: segment ids; None: all 0.
             position_ids: positions, for the batch or for each row; None: the column, whatever the mask.
@@ -148,12 +150,16 @@ class AlbertModel(nn.Module):
         """Return the packing of a padded batch, and its ids, segment ids and positions, packed.
 
         Raises:
-            DataError: shapes that do not fit, or a sequence that is too long.
+            DataError: no tensors of whole numbers, shapes that do not fit, or a sequence that is
+                too long.
         """
+        require_integers("input_ids", input_ids)
         if input_ids.ndim != 2 or input_ids.numel() == 0:
             raise DataError(f"input_ids must be [B, S], got shape {tuple(input_ids.shape)}")
         batch, width = int(input_ids.shape[0]), int(input_ids.shape[1])
         for name, part in (("attention_mask", attention_mask), ("token_type_ids", token_type_ids)):
+            if part is not None:
+                require_tensor(name, part)
             if part is not None and part.shape != input_ids.shape:
                 raise DataError(
                     f"{name} has shape {tuple(part.shape)}, input_ids {tuple(input_ids.shape)}; "
@@ -163,7 +169,10 @@ class AlbertModel(nn.Module):
             packing = Packing.full(batch, width, device=input_ids.device)
         else:
             packing = Packing.from_mask(attention_mask)
+        if token_type_ids is not None:
+            require_integers("token_type_ids", token_type_ids)
         if position_ids is not None:
+            require_integers("position_ids", position_ids)
             if position_ids.shape not in ((batch, width), (1, width)):
                 raise DataError(
                     f"position_ids has shape {tuple(position_ids.shape)}, allowed are "
@@ -188,6 +197,8 @@ class AlbertModel(nn.Module):
             ("position_ids", position_ids),
         )
         for name, part in named:
+            if part is not None:
+                require_integers(name, part)
             if part is not None and part.shape != (packing.num_tokens,):
                 raise DataError(
                     f"{name} has shape {tuple(part.shape)}, the packing has {packing.num_tokens} tokens"

@@ -219,6 +219,10 @@ class AlbertConfig(Settings):
             SettingsError: another model type, missing sizes, unknown key, wrong value, or a sharing
                 pattern that is not registered: what is read from a folder never names code to import.
         """
+        if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SettingsError(
+                f"expected a table of keys and values, got {values!r:.80}", path=path
+            )
         return _validate(_published_values(values, path), path)
 
     @classmethod

@@ -55,8 +55,14 @@ def cross_entropy(
     """Return the softmax cross-entropy of integer labels in [0, C), or -100 for none.
 
     Raises:
-        DataError: a label outside, or another number of labels than rows.
+        DataError: a label outside, labels that are no integers, or another number of labels than
+            rows.
     """
+    if labels.is_floating_point() or labels.is_complex():
+        raise DataError(
+            f"{name}: labels are of {labels.dtype}, expected class indices of torch.int64; for 0/1 "
+            "targets of several labels set problem_type to multi_label_classification"
+        )
     labels = labels.reshape(-1).to(device=logits.device, dtype=torch.int64)
     if labels.shape[0] != logits.shape[0]:
         raise DataError(

@@ -102,18 +102,24 @@ class Packing:
 
     @classmethod
     def from_mask(cls, mask: Shaped[Tensor, "B S"]) -> Packing:
-        """Return the packing of the tokens where `mask` is not 0; copies it to the host once.
+        """Return the packing of the tokens where `mask` is 1; copies it to the host once.
 
         Any mask will do: left padding, holes, a row of zeros. The order of tokens is kept.
 
         Raises:
-            DataError: not two-dimensional, or empty.
+            DataError: not two-dimensional, empty, or with other values than 0 and 1, such as the
+                large negative numbers of a mask that is added to scores.
         """
         if mask.ndim != 2 or mask.numel() == 0:
             raise DataError(f"attention_mask must be [B, S], got shape {tuple(mask.shape)}")
         batch, width = int(mask.shape[0]), int(mask.shape[1])
-        real = mask.detach() != 0
-        host = real.cpu()
+        values = mask.detach().cpu()
+        host = values != 0
+        if not bool((values[host] == 1).all()):
+            wrong = values[host & (values != 1)][0].item()
+            raise DataError(
+                f"attention_mask holds {wrong:g}, allowed are 1 for tokens and 0 for padding"
+            )
         lengths = tuple(host.sum(1).tolist())
         if sum(lengths) == batch * width:
             return cls.full(batch, width, device=mask.device)

@@ -104,8 +104,8 @@ def preset(name: str, **changes: Any) -> AlbertConfig:
         SettingsError: no such preset; the message names the nearest or all.
     """
     if name not in PRESETS:
-        near = get_close_matches(name, PRESETS, n=1)
+        near = get_close_matches(str(name)[:80], PRESETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(PRESETS)}"
-        raise SettingsError(f"unknown preset {name!r}; {hint}")
+        raise SettingsError(f"unknown preset {name!r:.80}; {hint}")
     config = AlbertConfig.from_dict(PRESETS[name])
     return config.replace(**changes) if changes else config

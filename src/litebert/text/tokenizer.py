@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from operator import index
 from pathlib import Path
-from typing import Final
+from typing import Final, SupportsIndex
 
-from litebert.errors import CheckpointError, DataError
+from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.text.encoding import Encoding, PieceText
 from litebert.text.fast import FastPieces
 from litebert.text.folder import read_pieces
@@ -111,9 +112,15 @@ class Tokenizer:
         """Encode many texts or pairs; see `encode`.
 
         Raises:
-            DataError: not a string.
+            DataError: not a string, or a tuple of another number than two.
             SettingsError: the limit cannot be kept, or an unknown word.
         """
+        if isinstance(texts, str):
+            raise DataError("texts is one string, expected a list of them; use encode for one text")
+        _require_length(max_length)
+        for item in texts:
+            if isinstance(item, tuple) and len(item) != 2:
+                raise DataError(f"a pair has 2 texts, got a tuple of {len(item)}: {item!r:.80}")
         firsts = [item[0] if isinstance(item, tuple) else item for item in texts]
         seconds = [item[1] for item in texts if isinstance(item, tuple)]
         parts = self._piece_texts(firsts, max_length, keep)
@@ -156,8 +163,12 @@ class Tokenizer:
         """Return the text of ids, special tokens left out.
 
         Raises:
-            DataError: an id outside the vocabulary.
+            DataError: an id outside the vocabulary, or one that is no whole number.
         """
+        for token_id in ids:
+            if isinstance(token_id, bool) or not isinstance(token_id, SupportsIndex):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DataError(f"a token id is a whole number, got {token_id!r:.60}")
+        ids = [index(token_id) for token_id in ids]
         special = {self.pad_id, self.cls_id, self.sep_id, self.mask_id}
         wrong = [token_id for token_id in ids if not 0 <= token_id < self.vocab_size]
         if wrong:
@@ -188,6 +199,12 @@ class Tokenizer:
             CheckpointError: the folder cannot be written.
         """
         write_files(self.files(max_length), Path(folder))
+
+
+def _require_length(max_length: object) -> None:
+    if max_length is None or (isinstance(max_length, int) and not isinstance(max_length, bool)):
+        return
+    raise SettingsError(f"max_length is {max_length!r:.60}, expected a whole number or None")
 
 
 def check_vocabulary_fits(tokenizer: Tokenizer, vocab_size: int) -> None:

@@ -141,6 +141,8 @@ def test_only_a_model_folder_is_replaced(tmp_path: Path, make_model: Make) -> No
     (tmp_path / "work" / "thesis.tex").write_text("years")
     with pytest.raises(CheckpointError, match="no model folder; choose an empty one"):
         save_model(make_model(), tmp_path / "work")
+    with pytest.raises(CheckpointError, match="cannot be the name of a model folder"):
+        save_model(make_model(), "a\0b")
     with pytest.raises(CheckpointError, match="is not a folder"):
         save_model(make_model(), tmp_path / "work" / "thesis.tex")
     assert names_in(tmp_path / "work") == {"thesis.tex"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
+from litebert.errors import DataError, SettingsError
 from litebert.text import Tokenizer
 
 UNITS = {
@@ -66,3 +68,17 @@ def test_ten_megabytes_are_encoded_whole(small: Tokenizer, unit: str) -> None:
     encoding = small.encode(text)
     assert encoding.ids[0] == small.cls_id
     assert time.monotonic() - started < LIMIT_SECONDS * 4
+
+
+def test_arguments_of_another_kind_are_named(small: Tokenizer) -> None:
+    unchecked: Any = small  # the type checker would refuse these calls
+    with pytest.raises(DataError, match="expected a list"):
+        unchecked.encode_batch("one text")
+    with pytest.raises(DataError, match="a pair has 2 texts, got a tuple of 3"):
+        unchecked.encode_batch([("a", "b", "c")])
+    for length in ("8", 8.5, True):
+        with pytest.raises(SettingsError, match="expected a whole number or None"):
+            unchecked.encode("some text", max_length=length)
+    for ids in ("abc", [1.5], [None], [True]):
+        with pytest.raises(DataError, match="a token id is a whole number"):
+            unchecked.decode(ids)
