@@ -149,7 +149,7 @@ class StateStore:
                 break
             except _NewerFormatError:
                 raise
-            except (CheckpointError, OSError) as error:
+            except CheckpointError as error:
                 broken.append(str(error))
                 self._quarantine(self._path(step))
         if broken and loaded is None:
@@ -178,11 +178,11 @@ class StateStore:
         folder = self._path(step)
         if not folder.is_dir():
             raise CheckpointError(f"no state of step {step}; there are {self.steps()}", path=folder)
-        _verify(folder)
         try:
+            _verify(folder)
             scalars = json.loads((folder / _SCALARS).read_bytes())
             tensors = load_file(folder / _TENSORS)
-        except (ValueError, SafetensorError) as error:
+        except (OSError, ValueError, SafetensorError) as error:
             raise CheckpointError(f"cannot be read: {error}", path=folder) from error
         return SavedState(step, tensors, scalars)
 
