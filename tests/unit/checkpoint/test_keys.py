@@ -104,7 +104,7 @@ def test_known_names_of_heads() -> None:
 
 @given(
     head=st.sampled_from([None, *HEADS]),
-    groups=st.integers(1, 12),
+    groups=st.integers(1, 5),
     inner=st.integers(1, 3),
 )
 def test_the_tables_are_one_to_one(head: str | None, groups: int, inner: int) -> None:

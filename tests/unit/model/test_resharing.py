@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from litebert.errors import SettingsError
@@ -27,6 +27,7 @@ def disturb(model):
     return model
 
 
+@settings(max_examples=24)
 @given(st.sampled_from(list(SHARING)), st.integers(1, 2), st.integers(1, 2))
 def test_unshare_keeps_outputs_and_share_takes_it_back(make_config, sharing, groups, inner):
     groups = {"all": 1, "none": 4}.get(sharing, groups)

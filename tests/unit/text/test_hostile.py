@@ -60,16 +60,6 @@ def test_with_a_limit_ten_megabytes_cost_nothing(
     assert time.monotonic() - started < LIMIT_SECONDS / 5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS.keys())
-def test_ten_megabytes_are_encoded_whole(small: Tokenizer, unit: str) -> None:
-    text = stretch(unit, 10_000_000)
-    started = time.monotonic()
-    encoding = small.encode(text)
-    assert encoding.ids[0] == small.cls_id
-    assert time.monotonic() - started < LIMIT_SECONDS * 4
-
-
 def test_arguments_of_another_kind_are_named(small: Tokenizer) -> None:
     unchecked: Any = small  # the type checker would refuse these calls
     with pytest.raises(DataError, match="expected a list"):
