@@ -8,6 +8,7 @@ TORCH_INDEX_URL ?=
 TORCH_REQUIREMENT := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := src tests benchmarks tools
+# One thread for each worker: two that wait for each other on a shared core are slower than one.
 PYTEST_WORKERS ?= 2
 
 .PHONY: help quickstart test check format bench docs setup setup-dev clean
@@ -19,7 +20,7 @@ quickstart: $(VENV)/.train ## Train, score and save a small model on bundled mes
 	$(BIN)/litebert quickstart
 
 test: $(VENV)/.dev ## Run the whole test suite
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -q tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -q tests
 
 check: $(VENV)/.dev ## Formatting, lint, types, layering, spelling, file length
 	$(BIN)/ruff format --check $(SOURCES)
