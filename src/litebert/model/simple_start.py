@@ -21,8 +21,6 @@ __all__ = ["start_simple"]
 
 POSITION_SCALE: Final = 0.1
 """Position embeddings start small, so that they do not drown the words in the mean."""
-
-
 WORD_SCALE: Final = 0.1
 """Standard deviation of given word vectors, five times that of the official random start."""
 POOLER_SCALE: Final = 0.5
@@ -30,13 +28,11 @@ POOLER_SCALE: Final = 0.5
 
 
 def start_simple(model: AlbertWithHead, words: Float[Tensor, "V E"] | None = None) -> None:
-    """Change new weights in place.
+    """Change new weights in place; what the model computes and how it is stored stay the same.
 
     Args:
         model: just initialised.
         words: vectors of standard deviation 1 for the embedding table; they are scaled and added.
-
-    The published initialisation stays for everything else, and the function class and file format
 
     Source: Trockman and Kolter 2023, Mimetic Initialization of Self-Attention Layers (value times
     output near the identity); measured for this use in docs/log.md.

@@ -205,6 +205,27 @@ def test_dropout_stands_where_the_official_code_has_it(make_config):
     assert not torch.equal(ffn(hidden), ffn(hidden))  # transformers has none here
 
 
+def test_dropout_is_applied_at_each_of_its_places_and_nowhere_else(make_config, monkeypatch):
+    """Embeddings after the norm, both sub-layers before the residual, the classifier."""
+    places: list[tuple[tuple[int, ...], float]] = []
+
+    def record(values: torch.Tensor, prob: float) -> torch.Tensor:
+        places.append((tuple(values.shape), prob))
+        return values
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", record)
+    probs = {"hidden_dropout_prob": 0.2, "classifier_dropout_prob": 0.4}
+    model = AlbertWithHead(make_config(**probs), "sequence")
+    model(torch.ones(1, 5, dtype=torch.long))
+    sub_layers = [((5, 16), 0.2)] * (2 * 3)
+    assert places == [((5, 8), 0.2), *sub_layers, ((1, 16), 0.4)]
+    places.clear()
+    model.eval()(torch.ones(1, 5, dtype=torch.long))
+    for head in ("mlm", "pretraining", "span"):  # none before their heads, as officially
+        AlbertWithHead(make_config(classifier_dropout_prob=0.4), head)(torch.ones(1, 5).long())
+    assert places == []
+
+
 def test_initial_weights_are_those_of_the_official_code(make_config):
     std = 0.02
     model = AlbertModel(make_config(hidden_size=256, embedding_size=128, initializer_range=std))
