@@ -1,4 +1,4 @@
-"""Reading single files of a folder that may be hostile: regular, inside the folder, bounded.
+"""Reading single files of a model folder that may be hostile: regular, inside it, bounded.
 
 A pipe, a device, a folder in a file's place or a link that leads out of the folder is refused
 before it is opened for reading, so that nothing hangs and nothing outside is read.

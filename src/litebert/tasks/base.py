@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from litebert.errors import CheckpointError
+from litebert.files import check_file, read_json
 from litebert.registry import Registry
-from litebert.small_files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,24 +118,17 @@ def load_task(folder: Path) -> Task:
     """Read `task.json` of a model folder.
 
     Raises:
-        CheckpointError: file missing, too large, not JSON, of a newer format or an unknown task.
+        CheckpointError: file missing, no regular file, a link out of the folder, too large, not
+            JSON, of a newer format or an unknown task.
     """
     path = folder / TASK_FILE
-    try:
-        text = read_small(path, MAX_TASK_BYTES).decode("utf-8")
-    except FileNotFoundError as error:
+    if check_file(path) is None:
         raise CheckpointError(
             f"there is no {TASK_FILE}; the folder holds a model without a task: train one with "
             "`litebert train`, or point to the folder that a training run saved",
             path=folder,
-        ) from error
-    except OSError as error:
-        raise CheckpointError(
-            f"cannot read the task description: {error.strerror}", path=path
-        ) from error
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"the task description is not UTF-8: {error}", path=path) from error
-    return parse_task(text, path=path)
+        )
+    return _make_task(read_json(path, max_bytes=MAX_TASK_BYTES), path)
 
 
 def parse_task(text: str, *, path: Path | None = None) -> Task:
@@ -152,7 +145,10 @@ def parse_task(text: str, *, path: Path | None = None) -> Task:
         raise CheckpointError(
             f"expected a JSON object, got {type(values).__name__}; save the model again", path=path
         )
-    table = cast("dict[str, Any]", values)
+    return _make_task(cast("dict[str, Any]", values), path)
+
+
+def _make_task(table: dict[str, Any], path: Path | None) -> Task:
     version = table.get("format_version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise CheckpointError(

@@ -29,6 +29,7 @@ __all__ = [
     "log_loss",
     "matthews",
     "safe_ratio",
+    "table_of_counts",
 ]
 
 
@@ -100,12 +101,24 @@ def class_table(confusion: Int[np.ndarray, "C C"], labels: Sequence[str]) -> tup
     Raises:
         DataError: the number of labels is not C.
     """
-    if len(labels) != len(confusion):
+    return table_of_counts(np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0), labels)
+
+
+def table_of_counts(
+    hits: Int[np.ndarray, " C"],
+    support: Int[np.ndarray, " C"],
+    predicted: Int[np.ndarray, " C"],
+    labels: Sequence[str],
+) -> tuple[ClassScore, ...]:
+    """Return the scores of every class from its right answers, its examples and its answers.
+
+    Raises:
+        DataError: the number of labels is not C.
+    """
+    if len(labels) != len(hits):
         raise DataError(
-            f"{len(labels)} label names for a confusion matrix of {len(confusion)} classes; "
-            "give one name per class"
+            f"{len(labels)} label names for scores of {len(hits)} classes; give one name per class"
         )
-    hits, support, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     precision, recall = safe_ratio(hits, predicted), safe_ratio(hits, support)
     f1_scores = safe_ratio(2 * hits, support + predicted)
     return tuple(

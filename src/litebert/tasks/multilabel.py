@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from litebert.errors import DataError
-from litebert.tasks.metrics import ClassScore, safe_ratio
+from litebert.tasks.metrics import ClassScore, safe_ratio, table_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,24 +73,13 @@ def multilabel_table(
     """Return precision, recall, F1 and counts of every label, in the order of `labels`.
 
     Raises:
-        DataError: empty, different shapes, or a target that is neither 0 nor 1.
+        DataError: empty, different shapes, another number of labels, or a target that is neither
+            0 nor 1.
     """
     truth = _checked(probabilities, targets)
     answer = probabilities >= threshold
-    both, support, predicted = (answer & truth).sum(axis=0), truth.sum(axis=0), answer.sum(axis=0)
-    precision, recall = safe_ratio(both, predicted), safe_ratio(both, support)
-    f1_scores = safe_ratio(2 * both, support + predicted)
-    return tuple(
-        ClassScore(
-            label=label,
-            precision=float(precision[i]),
-            recall=float(recall[i]),
-            f1=float(f1_scores[i]),
-            support=int(support[i]),
-            predicted=int(predicted[i]),
-        )
-        for i, label in enumerate(labels)
-    )
+    counts = ((answer & truth).sum(axis=0), truth.sum(axis=0), answer.sum(axis=0))
+    return table_of_counts(*counts, labels)
 
 
 def _checked(

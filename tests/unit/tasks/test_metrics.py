@@ -134,7 +134,7 @@ def test_labels_that_do_not_fit_are_refused(truth, predicted, message):
 
 def test_wrong_names_are_refused():
     confusion = np.eye(2, dtype=np.int64)
-    with pytest.raises(DataError, match="1 label names for a confusion matrix of 2"):
+    with pytest.raises(DataError, match="1 label names for scores of 2 classes"):
         metrics.class_table(confusion, ["only"])
     with pytest.raises(DataError, match="'mean' is not known"):
         metrics.f1(confusion, "mean")

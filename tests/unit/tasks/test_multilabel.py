@@ -60,3 +60,8 @@ def test_no_label_at_all_scores_zero_without_a_warning():
 def test_targets_that_do_not_fit_are_refused(targets, message):
     with pytest.raises(DataError, match=message):
         multilabel_scores(np.full((3, 2), 0.5), targets)
+
+
+def test_a_table_has_one_name_for_each_label():
+    with pytest.raises(DataError, match="1 label names for scores of 2 classes"):
+        multilabel_table(np.full((3, 2), 0.5), np.zeros((3, 2)), ["one"])
