@@ -88,3 +88,9 @@ def test_a_saved_state_goes_on_bit_for_bit(name: str, bias_correction: bool) -> 
     load_optimizer_state(cut, second, tensors, json.loads(json.dumps(scalars)))
     update(cut, second, range(3, 6))
     assert all(map(torch.equal, whole.parameters(), cut.parameters()))
+
+
+def test_a_fault_of_a_registered_optimizer_keeps_its_traceback() -> None:
+    OPTIMIZERS.register("crooked")(abs)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        make_optimizer(make_model(), TrainSettings(optimizer="crooked"))

@@ -211,3 +211,6 @@ def test_a_reader_outside_the_project_is_named_by_its_path(
         load_source(tmp_path, "own_reader:nothing")
     with pytest.raises(SettingsError, match="cannot be called with"):
         load_source(tmp_path, "own_reader:crooked")
+    READERS.register("crooked")(READERS.get("own_reader:crooked"))
+    with pytest.raises(TypeError):  # a fault of a registered reader keeps its traceback
+        load_source(tmp_path, "crooked")

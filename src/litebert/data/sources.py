@@ -94,14 +94,14 @@ def _read_named(task: str, path: Path, options: ReadOptions) -> Source:
     """Run a registered reader, or one at a dotted path, whose result is looked at."""
     reader = READERS.get(task)
     try:
-        source: object = reader(path, options)
+        source = reader(path, options)
     except TypeError as error:
         if ":" not in task:
             raise
         raise SettingsError(
             f"task {task!r} cannot be called with (path, options): {error}"
         ) from error
-    if not isinstance(source, Source):
+    if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SettingsError(
             f"task {task!r} returned a {type(source).__name__}; a reader must return a "
             "litebert.data.readers.Source"

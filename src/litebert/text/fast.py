@@ -53,6 +53,7 @@ class FastPieces:
 
     Attributes:
         special: words that stand for one token wherever they occur in a text.
+        special_ids: the id of each of these words.
         rules: WordPiece clean-up, or None when the pipeline came from a `tokenizer.json`.
         pipeline_json: the pipeline as canonical JSON.
         kind: "wordpiece", or "json" for a pipeline from a file.
@@ -71,9 +72,8 @@ class FastPieces:
         self._pipeline.no_padding()
         self._pipeline.no_truncation()
         vocabulary = self._pipeline.get_vocab(with_added_tokens=True)
-        special.resolve(vocabulary)
+        self.special_ids = special.resolve(vocabulary)
         self._pipeline.add_special_tokens(list(special.words))
-        self._ids = vocabulary
         self._tokens = {index: token for token, index in vocabulary.items()}
         self.pipeline_json = pipeline_json
         self._size = max(self._tokens) + 1
@@ -102,10 +102,6 @@ class FastPieces:
     def token(self, token_id: int) -> str:
         """Return the vocabulary entry of an id in [0, size)."""
         return self._tokens[token_id]
-
-    def find(self, token: str) -> int | None:
-        """Return the id of a vocabulary entry, or None."""
-        return self._ids.get(token)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""

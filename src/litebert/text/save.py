@@ -102,7 +102,7 @@ def _with_template(pipeline_json: str, pieces: SpmPieces | FastPieces) -> str:
     pipeline.post_processor = TemplateProcessing(  # pyright: ignore[reportAttributeAccessIssue]
         single=f"{special.cls}:0 $A:0 {special.sep}:0",
         pair=f"{special.cls}:0 $A:0 {special.sep}:0 $B:1 {special.sep}:1",
-        special_tokens=[(word, _id(pieces, word)) for word in (special.cls, special.sep)],
+        special_tokens=[(word, pieces.special_ids[word]) for word in (special.cls, special.sep)],
     )
     pipeline.add_special_tokens(_added(special))
     return pipeline.to_str(pretty=False)
@@ -118,7 +118,7 @@ def _added(special: SpecialTokens) -> list[tokenizers.AddedToken | str]:
 def _added_tokens(pieces: SpmPieces | FastPieces) -> dict[str, dict[str, Any]]:
     special = pieces.special
     entries = {
-        _id(pieces, word): {
+        pieces.special_ids[word]: {
             "content": word,
             "lstrip": word == special.mask and isinstance(pieces, SpmPieces),
             "normalized": False,
@@ -134,13 +134,6 @@ def _added_tokens(pieces: SpmPieces | FastPieces) -> dict[str, dict[str, Any]]:
 def _special_map(special: SpecialTokens) -> dict[str, str]:
     names = ("pad", "unk", "cls", "sep", "mask")
     return {f"{name}_token": getattr(special, name) for name in names}
-
-
-def _id(pieces: SpmPieces | FastPieces, word: str) -> int:
-    found = pieces.find(word)
-    if found is None:  # the vocabulary was checked when it was read
-        raise CheckpointError(f"the vocabulary has no {word}")
-    return found
 
 
 def _dump(value: dict[str, Any]) -> bytes:

@@ -39,6 +39,7 @@ class SpmPieces:
         model: the parsed model.
         rules: the clean-up before it.
         special: words that stand for one token wherever they occur in a text.
+        special_ids: the id of each of these words.
     """
 
     kind = "sentencepiece"
@@ -52,7 +53,7 @@ class SpmPieces:
         self._normalizer = TextNormalizer(rules)
         self._processor = _load(data)
         self._unknown_id: int = self._processor.unk_id()
-        self._special_ids = special.resolve(self._ids)
+        self.special_ids = special.resolve(self._ids)
         self._pattern = special.pattern()
         self._comma_is_known = "," in self._ids
         self._comma_parts: dict[int, tuple[int, ...]] = {}
@@ -75,10 +76,6 @@ class SpmPieces:
         """Return the vocabulary entry of an id in [0, size)."""
         return self.model.pieces[token_id]
 
-    def find(self, token: str) -> int | None:
-        """Return the id of a vocabulary entry, or None."""
-        return self._ids.get(token)
-
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""
         return self.encode_batch([text])[0]
@@ -100,7 +97,7 @@ class SpmPieces:
     def _encode_mixed(self, text: str) -> list[int]:
         ids: list[int] = []
         for part, _ in split_special(self._pattern, text):
-            token_id = self._special_ids.get(part)
+            token_id = self.special_ids.get(part)
             if token_id is None:
                 ids += self._encode_plain([part])[0]
             else:
@@ -175,7 +172,7 @@ class SpmPieces:
         """
         result: list[Span] = []
         for part, start in split_special(self._pattern, text):
-            if part in self._special_ids:
+            if part in self.special_ids:
                 result.append((start, start + len(part)))
             else:
                 result += [(a + start, b + start) for a, b in self._plain_spans(part)]

@@ -40,9 +40,8 @@ class Tokenizer:
 
     def __init__(self, pieces: SpmPieces | FastPieces) -> None:
         self._pieces = pieces
-        ids = [pieces.find(word) for word in pieces.special.words]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            -1 if token_id is None else token_id for token_id in ids
+            pieces.special_ids[word] for word in pieces.special.words
         )
 
     @classmethod

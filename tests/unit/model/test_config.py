@@ -166,6 +166,8 @@ def test_replace_refuses_and_merges():
     assert config.replace(litebert=changed.litebert).litebert == changed.litebert
     with pytest.raises(SettingsError, match="wider"):
         config.replace(wider=3)
+    with pytest.raises(SettingsError, match="litebert must be a table of options, got 'cycle'"):
+        config.replace(litebert="cycle")
 
 
 def test_labels_in_all_published_forms():

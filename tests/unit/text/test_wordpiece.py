@@ -94,3 +94,17 @@ def test_a_damaged_vocabulary_is_refused(text: str, message: str) -> None:
 
 def test_windows_line_ends_are_no_part_of_entries() -> None:
     assert parse_vocabulary("a\r\nb\r\nc\r\nd\r\ne\r\n") == list("abcde")
+
+
+def test_an_interrupt_in_native_code_stays_an_interrupt(
+    wordpiece: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    class Pipeline:
+        encode_batch_fast = staticmethod(interrupted)
+
+    monkeypatch.setattr(wordpiece._pieces, "_pipeline", Pipeline)
+    with pytest.raises(KeyboardInterrupt):
+        wordpiece.encode("some text")
