@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,16 @@ def test_a_model_can_be_trained_further(tmp_path: Path, model_dir: Path) -> None
     outcome, folder, _ = carry_out(wanted, tmp_path / "run")
     assert not outcome.is_interrupted
     assert load(folder.path).predict("parcel")[0].label in ("fine", "late", "dented")
+
+
+def test_without_scikit_learn_the_vectors_start_at_random_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    wanted = settings(table(tmp_path / "t.csv", "multiclass"), "multiclass")
+    outcome, _, events = carry_out(wanted, tmp_path / "run")
+    assert [e.baseline.name for e in events if isinstance(e, BaselineScored)] == ["majority"]
+    assert outcome.chosen is not None
+    assert "word vectors start at random" in caplog.text

@@ -170,9 +170,13 @@ def _word_vectors(plan: Plan) -> torch.Tensor | None:
         return None
     config = plan.model.config
     # One seed for all runs: only the weights and the order differ between training seeds.
-    vectors = cooccurrence_vectors(
-        plan.train.encoded, config.vocab_size, config.embedding_size, seed=0
-    )
+    try:
+        vectors = cooccurrence_vectors(
+            plan.train.encoded, config.vocab_size, config.embedding_size, seed=0
+        )
+    except MissingDependencyError as error:
+        log.warning("word vectors start at random, which learns more slowly: %s", error)
+        return None
     return torch.from_numpy(vectors)
 
 
