@@ -11,7 +11,7 @@ SOURCES := src tests benchmarks tools
 # One thread for each worker: two that wait for each other on a shared core are slower than one.
 PYTEST_WORKERS ?= 2
 
-.PHONY: help quickstart test check format bench docs setup setup-dev clean
+.PHONY: help quickstart test test-unit check format bench docs setup setup-dev clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -21,6 +21,9 @@ quickstart: $(VENV)/.train ## Train, score and save a small model on bundled mes
 
 test: $(VENV)/.dev ## Run the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -q tests
+
+test-unit: $(VENV)/.dev ## Run the quick tests alone (<= 90 s)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -q -m "not slow" tests/unit tests/contract
 
 check: $(VENV)/.dev ## Formatting, lint, types, layering, spelling, file length
 	$(BIN)/ruff format --check $(SOURCES)

@@ -217,6 +217,7 @@ for n in range(1, 100):
 """
 
 
+@pytest.mark.slow
 def test_kill_at_every_operation(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", KILL_SCRIPT, str(tmp_path)],

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CHECKED = """
 import warnings
 warnings.simplefilter("ignore")
 from jaxtyping import install_import_hook
-names = "albert backbone attend embeddings encoder heads layers losses packing resharing"
+names = "albert backbone attend embeddings encoder heads layers losses packing resharing simple_start"
 with install_import_hook(["litebert.model." + name for name in names.split()], "beartype.beartype"):
-    from litebert.model import albert, resharing
+    from litebert.model import albert, resharing, simple_start
     from litebert.model.config import AlbertConfig
     from litebert.model.head_kinds import HEADS
     from litebert.model.packing import Packing
@@ -24,6 +26,7 @@ for sharing, kv in (("groups", None), ("attention_only", 1)):
             attention_probs_dropout_prob=0.1,
             litebert=dict(sharing=sharing, num_key_value_heads=kv)))
         model = albert.AlbertWithHead(config, head)
+        simple_start.start_simple(model, torch.randn(20, 8))
         ids, mask = torch.ones(4, 5, dtype=torch.long), torch.ones(4, 5)
         mask[1, 2:] = mask[2, :3] = mask[3] = 0
         types = torch.zeros_like(ids)
@@ -49,6 +52,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_signatures_tell_the_truth():
     result = subprocess.run(
         [sys.executable, "-c", CHECKED], capture_output=True, text=True, timeout=200, check=False
