@@ -1,13 +1,42 @@
-"""Label cells to names, sets and numbers."""
+"""Label cells to names, sets and numbers, and the order of names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 UNLABELLED = frozenset(("",))
 """Label texts that mean: no label."""
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def label_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct labels in the order of their ids.
+
+    Numbers stand in numeric order when every label is one ("2" before "10", "-1" before "0");
+    otherwise runs of digits inside names compare as numbers ("class2" before "class10").
+    """
+    distinct = sorted(set(labels))
+    numbers = [number for label in distinct if (number := label_number(label)) is not None]
+    if len(numbers) == len(distinct):
+        return tuple(label for _, label in sorted(zip(numbers, distinct, strict=True)))
+    return tuple(sorted(distinct, key=lambda label: (natural_key(label), label)))
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Return what a name sorts by when the digits in it compare as numbers and case does not."""
+    parts = _DIGITS.split(name.casefold())
+    # int() refuses very long digit strings; those compare by length, then as text.
+    return [
+        (0, len(part.lstrip("0")), part.lstrip("0"))
+        if part.isascii() and part.isdigit()
+        else (1, 0, part)
+        for part in parts
+        if part
+    ]
 
 
 def label_text(value: Any) -> str:

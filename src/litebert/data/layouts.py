@@ -8,6 +8,7 @@ from pathlib import Path
 
 from litebert.data.compressed import COMPRESSED_SUFFIXES, read_bytes
 from litebert.data.encodings import decode_text
+from litebert.data.labels import natural_key
 from litebert.data.readers import ReadOptions
 from litebert.data.rows import BadRows, Row, text_problem
 from litebert.data.tables import Table
@@ -123,7 +124,7 @@ def list_folder(folder: Path) -> list[Path]:
             f"{len(entries):,} entries, at most {_MAX_FILES:,} are read; use one table file",
             path=folder,
         )
-    return sorted(entries, key=_natural)
+    return sorted(entries, key=lambda path: (natural_key(path.name), path.name))
 
 
 def _class_folders(folder: Path) -> list[Path]:
@@ -153,10 +154,3 @@ def _matches(path: Path, names: tuple[str, ...], *, exact: bool) -> bool:
     if suffix not in _SUFFIXES or not path.is_file():
         return False
     return stem in names if exact else re.split(r"[-_.]", stem)[0] in names
-
-
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    parts = re.split(r"(\d+)", path.name)
-    return [
-        (0, int(p), "") if p.isascii() and p.isdigit() and len(p) < 19 else (1, 0, p) for p in parts
-    ]

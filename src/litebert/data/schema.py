@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from litebert.data import columns as find
 from litebert.data.kinds import Kind, LabelFacts, infer_kind
-from litebert.data.labels import UNLABELLED, is_no_number, label_parts, label_text
+from litebert.data.labels import UNLABELLED, is_no_number, label_order, label_parts, label_text
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
 
@@ -195,14 +195,7 @@ def _label_names(values: Sequence[Any], kind: Kind, separator: str | None) -> tu
         elif kind != "regression":
             text = label_text(value)
             names.update(() if text in UNLABELLED else (text,))
-    return tuple(sorted(names, key=_label_key))
-
-
-def _label_key(name: str) -> tuple[int, float, str]:
-    try:
-        return (0, float(name), name)
-    except ValueError:
-        return (1, 0.0, name)
+    return label_order(names)
 
 
 def _choose_metric(table: Table, schema: Schema, told: str | None) -> tuple[str, str]:

@@ -16,12 +16,13 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from litebert.data.kinds import Kind
+from litebert.data.labels import label_order
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.settings import Settings
 from litebert.tasks import calibration
 from litebert.tasks.base import FORMAT_VERSION, TASKS, Prediction
 from litebert.tasks.correlation import regression_scores
-from litebert.tasks.labels import find_label, label_names, label_order, label_target
+from litebert.tasks.labels import find_label, label_names, label_target
 from litebert.tasks.metrics import classification_scores
 from litebert.tasks.multilabel import multilabel_scores
 from litebert.tasks.scores import DEFAULT_SCORE, canonical_score

@@ -1,9 +1,7 @@
-"""Labels of examples: names, numbers, the order of ids, and the search for the one meant."""
+"""Labels of examples: names, numbers, and the search for the one meant."""
 
 from __future__ import annotations
 
-import math
-import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -11,29 +9,13 @@ from litebert.data.labels import label_number, label_text
 from litebert.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from litebert.data.examples import Example
     from litebert.data.kinds import Kind
 
-__all__ = ["find_label", "label_names", "label_order", "label_target"]
-
-_DIGITS = re.compile(r"([0-9]+)")
-
-
-def label_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct labels in the order of their ids.
-
-    Numbers stand in numeric order when every label is one ("2" before "10", "-1" before "0");
-    otherwise runs of digits inside names compare as numbers ("class2" before "class10").
-    """
-    distinct = sorted(set(labels))
-    numbers = [_number(label) for label in distinct]
-    if distinct and all(number is not None for number in numbers):
-        paired = sorted(zip(numbers, distinct, strict=True), key=lambda pair: (pair[0], pair[1]))
-        return tuple(label for _, label in paired)
-    return tuple(sorted(distinct, key=lambda label: (_natural(label), label)))
+__all__ = ["find_label", "label_names", "label_target"]
 
 
 def find_label(
@@ -91,23 +73,3 @@ def label_target(example: Example) -> float:
             line=example.line,
         )
     return number
-
-
-def _number(label: str) -> float | None:
-    try:
-        value = float(label)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _natural(label: str) -> list[tuple[int, int, str]]:
-    parts = _DIGITS.split(label.casefold())
-    # int() refuses very long digit strings; those compare by length, then as text.
-    return [
-        (0, len(part.lstrip("0")), part.lstrip("0"))
-        if part.isascii() and part.isdigit()
-        else (1, 0, part)
-        for part in parts
-        if part
-    ]

@@ -101,7 +101,7 @@ def test_several_0_1_columns_are_multilabel() -> None:
 def test_labels_are_ordered_by_number_then_name() -> None:
     labels = infer_schema(table(text=texts(12), label=[10, 9, 2] * 4)).labels
     assert labels == ("2", "9", "10")
-    assert infer_schema(table(text=texts(12), label=["b", "a", "C"] * 4)).labels == ("C", "a", "b")
+    assert infer_schema(table(text=texts(12), label=["b", "a", "C"] * 4)).labels == ("a", "b", "C")
 
 
 def test_metrics() -> None:
