@@ -13,7 +13,7 @@ import typer
 
 from litebert.cli.output import is_interactive, say, show
 from litebert.cli.progress import Progress
-from litebert.errors import LitebertError, SettingsError
+from litebert.errors import SettingsError
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
@@ -55,6 +55,7 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
         LitebertError: as the recipe.
         Exit: with 128 + signal after an interruption.
     """
+    from litebert.checkpoint.fs import StorageError
     from litebert.recipes.finetune.job import finish_run, open_run, start_run
     from litebert.recipes.finetune.plan import make_plan
     from litebert.recipes.finetune.run import run_plan
@@ -90,7 +91,7 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
             )
         if not outcome.is_interrupted:
             finish_run(outcome, folder)
-    except (KeyboardInterrupt, OSError, LitebertError):
+    except (KeyboardInterrupt, OSError, StorageError):
         say(f"the run so far is kept; continue with: {resume_command(folder.path)}")
         raise
     if outcome.is_interrupted:
