@@ -147,7 +147,7 @@ def test_resume_at_every_step_is_bit_for_bit(
     whole = tiny()
     expected = fit(whole, data, settings, evaluate=evaluator, state_dir=tmp_path / "whole")
     assert expected.step == 13
-    for n in range(1, 13):
+    for n in range(1, 13) if correct else (2, 6, 11):
         folder, stop = tmp_path / str(n), StopRequest()
         first = fit(
             tiny(),
