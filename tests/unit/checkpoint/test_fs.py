@@ -138,3 +138,13 @@ def test_make_folder_where_a_file_stands(tmp_path: Path) -> None:
     FS().make_folder(tmp_path / "a" / "b")
     FS().make_folder(tmp_path / "a" / "b")
     FS().fsync_folder(tmp_path / "a")
+
+
+def test_two_names_that_cannot_be_swapped_are_reported(tmp_path: Path) -> None:
+    from litebert.checkpoint import fs
+
+    if not sys.platform.startswith(("linux", "darwin")):
+        pytest.skip("this system cannot swap names")
+    (tmp_path / "here").mkdir()
+    with pytest.raises(FileNotFoundError):
+        fs._exchange(tmp_path / "here", tmp_path / "nowhere")

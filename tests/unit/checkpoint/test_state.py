@@ -16,7 +16,7 @@ from torch import Tensor
 
 import litebert.checkpoint.state as state_module
 from litebert.checkpoint.faults import FaultyFS, PowerCut, PowerCutFS
-from litebert.checkpoint.fs import StorageError, fsync_folder, use_fs
+from litebert.checkpoint.fs import FS, StorageError, fsync_folder, use_fs
 from litebert.checkpoint.rng import capture_rng, restore_rng
 from litebert.checkpoint.state import SavedState, StateStore
 from litebert.checkpoint.tensor_file import DTYPE_NAMES, tensor_chunks
@@ -407,3 +407,23 @@ def test_a_state_that_goes_while_it_is_read_is_a_checkpoint_error(
     monkeypatch.setattr("litebert.checkpoint.state.load_file", gone)
     with pytest.raises(CheckpointError, match=r"cannot be read: .*No such file"):
         store.load(2)
+
+
+def test_a_manifest_that_was_edited_is_refused(store: StateStore) -> None:
+    save(store, 1)
+    path = store.folder / "step-00000001" / "manifest.json"
+    path.write_text(path.read_text().replace('"step": 1', '"step": 7'))
+    with pytest.raises(CheckpointError, match="does not match its own checksum"):
+        store.load(1)
+
+
+def test_a_refusal_that_is_no_full_disk_is_passed_on(store: StateStore) -> None:
+    save(store, 1)
+
+    class Broken(FS):
+        def rename(self, source: Path, target: Path) -> None:
+            raise StorageError("Input/output error", path=target, errno=5)
+
+    with use_fs(Broken()), pytest.raises(StorageError, match="Input/output error"):
+        save(store, 2)
+    check(store.load_latest(), 1)
