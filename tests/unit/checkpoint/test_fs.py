@@ -141,10 +141,8 @@ def test_make_folder_where_a_file_stands(tmp_path: Path) -> None:
 
 
 def test_two_names_that_cannot_be_swapped_are_reported(tmp_path: Path) -> None:
-    from litebert.checkpoint import fs
-
     if not sys.platform.startswith(("linux", "darwin")):
         pytest.skip("this system cannot swap names")
     (tmp_path / "here").mkdir()
     with pytest.raises(FileNotFoundError):
-        fs._exchange(tmp_path / "here", tmp_path / "nowhere")
+        fs_module._exchange(tmp_path / "here", tmp_path / "nowhere")
