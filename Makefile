@@ -39,6 +39,7 @@ format: $(VENV)/.dev ## Format and fix what can be fixed
 
 bench: $(VENV)/.dev ## Measure speed and memory beside transformers (about 12 minutes)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.speed_page
 
 docs: $(VENV)/.dev ## Execute the commands shown in README and docs
 	$(BIN)/python -m pytest -q tests/docs

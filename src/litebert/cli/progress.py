@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Progress"]
 
 LINE_SECONDS: Final = 10.0
+ENDINGS: Final = {
+    "early_stopped": "no better score for some evaluations (--patience), the best one is kept",
+    "time_up": "the time budget is used up",
+}
+"""Why a run ended before its last step."""
 
 
 class Progress:
@@ -147,6 +152,8 @@ class Progress:
             self._bar = None
         if result.failure:
             self._say(f"seed {result.seed} failed: {result.failure}")
+        elif result.result is not None and result.result.status in ENDINGS:
+            self._say(f"stopped   at step {result.result.step:,}: {ENDINGS[result.result.status]}")
 
 
 def _duration(seconds: float) -> str:

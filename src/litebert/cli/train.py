@@ -41,6 +41,15 @@ def train(
     max_seconds: float | None = typer.Option(
         None, "--max-seconds", help="Time budget of each seed."
     ),
+    patience: int | None = typer.Option(
+        None, "--patience", min=1, help="Stop after so many evaluations without a better score."
+    ),
+    threads: int | None = typer.Option(
+        None, "--threads", min=1, help="CPU threads; one is often faster on a busy machine."
+    ),
+    vocab_size: int | None = typer.Option(
+        None, "--vocab-size", help="Pieces of the vocabulary, from scratch."
+    ),
     seeds: int | None = typer.Option(
         None, "--seeds", min=1, help="Train this many times; median and spread."
     ),
@@ -72,13 +81,15 @@ def train(
             "on_bad_row": on_bad_row and str(on_bad_row),
             "max_length": max_length,
         },
-        "model": {"source": model},
+        "model": {"source": model, "vocab_size": vocab_size},
         "train": {
             "epochs": epochs,
             "learning_rate": learning_rate,
             "batch_size": batch_size,
             "max_seconds": max_seconds,
             "seed": seed,
+            "patience": patience,
+            "threads": threads,
         },
         "": {"num_seeds": seeds, "has_baselines": False if no_baselines else None},
     }

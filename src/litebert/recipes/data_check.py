@@ -9,7 +9,7 @@ from litebert.data.examples import make_examples
 from litebert.data.report import DataReport
 from litebert.data.sources import load_source
 from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
-from litebert.recipes.finetune.settings import ModelSettings
+from litebert.recipes.finetune.settings import DataSettings, ModelSettings
 from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
 
@@ -48,4 +48,5 @@ def run_check(
         schema=schema,
         tokenizer=pieces,
         max_length=max_length,
+        eval_fraction=DataSettings(train=str(data)).eval_fraction,  # the split of `train`
     )

@@ -173,7 +173,7 @@ def _packages() -> list[Check]:
                 Check("packages: base", "problem", f"missing: {', '.join(missing)}", remedy)
             )
         else:
-            remedy = f'if you need it: pip install "litebert[{extra}]"'
+            remedy = f"if you need it, install the extra {extra!r} of litebert"
             text = f"missing: {', '.join(missing)}" + (f"; found: {found}" if found else "")
             checks.append(Check(f"packages: {extra}", "note", text, remedy))
     checks.extend(_known_bad_combinations())

@@ -79,11 +79,12 @@ def judge(summary: RunSummary) -> Verdict:
             "Check the labels, train longer, or lower the learning rate.",
         )
     if lost:
+        is_tie = all(item.scores[name] == value for item in lost)
         return Verdict(
             "bad",
-            "Loses to a bag of words",
-            f"{score}; {others}. The simple model is as good and far cheaper: use it, or start "
-            "from pretrained weights, or bring more data.",
+            "No better than a bag of words" if is_tie else "Loses to a bag of words",
+            f"{score}; {others}. The simple model is {'as good' if is_tie else 'better'} and far "
+            "cheaper: use it, or start from pretrained weights, or bring more data.",
         )
     noise = score_noise(name, value, count)
     strongest = min(abs(value - item.scores[name]) for item in _comparable(summary))

@@ -210,10 +210,13 @@ class SequenceClassification(Settings):
         from litebert.data.batch import EncodedExample
 
         if (example.pair is not None) != self.is_pair:
-            got = "one text" if example.pair is None else "a pair of texts"
+            got, remedy = (
+                ("one text", "give the second text too (--pair, or a tuple of two texts)")
+                if example.pair is None
+                else ("a pair of texts", "leave the second text out")
+            )
             raise DataError(
-                f"got {got}, but the model was trained on {' + '.join(self.text_columns)}; "
-                "give the same columns",
+                f"got {got}, but the model was trained on {' + '.join(self.text_columns)}; {remedy}",
                 path=example.path,
                 line=example.line,
             )

@@ -49,7 +49,7 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     base, extra = named(diagnosis, "packages: base"), named(diagnosis, "packages: train")
     assert (base.verdict, extra.verdict) == ("problem", "note")
     assert "numpy" in base.found
-    assert extra.remedy == 'if you need it: pip install "litebert[train]"'
+    assert extra.remedy == "if you need it, install the extra 'train' of litebert"
     assert not diagnosis.is_healthy
 
 

@@ -13,7 +13,13 @@ import pytest
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 from litebert.recipes.finetune.job import finish_run, open_run, result_lines, start_run
 from litebert.recipes.finetune.plan import make_plan
-from litebert.recipes.finetune.run import BaselineScored, SeedFinished, SeedStarted, run_plan
+from litebert.recipes.finetune.run import (
+    MIN_CALIBRATION_EXAMPLES,
+    BaselineScored,
+    SeedFinished,
+    SeedStarted,
+    run_plan,
+)
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.predictor import load
 from litebert.recipes.run_folder import RunFolder
@@ -149,3 +155,21 @@ def test_without_scikit_learn_the_vectors_start_at_random_and_it_is_said(
     assert [e.baseline.name for e in events if isinstance(e, BaselineScored)] == ["majority"]
     assert outcome.chosen is not None
     assert "word vectors start at random" in caplog.text
+
+
+def test_few_answers_choose_no_temperature(tmp_path: Path) -> None:
+    """All of a handful right would make every later answer certain."""
+    path = tmp_path / "few.csv"
+    rows = [f"{word} number {n},{word}" for n in range(12) for word in ("good", "bad")]
+    path.write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    settings = build_settings(
+        FinetuneSettings,
+        {"data": {"train": str(path)}, "train": {"max_steps": 3}, "has_baselines": False},
+    )
+    plan = make_plan(settings)
+    folder = RunFolder.create(tmp_path / "run", name="run")
+    outcome = run_plan(plan, folder, on_event=lambda _: None, stop=StopRequest())
+    assert len(plan.eval.examples) < MIN_CALIBRATION_EXAMPLES
+    assert outcome.task is not None
+    assert outcome.task.temperature == 1.0
+    assert outcome.ece_after is None

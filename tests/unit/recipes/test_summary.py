@@ -57,7 +57,8 @@ def test_curves_leave_out_what_is_not_finite():
     [
         (with_scores(0.9, 0.5, 0.8), "good", "Beats the baselines"),
         (with_scores(0.81, 0.5, 0.80, evaluated=100), "unclear", "within the noise"),
-        (with_scores(0.8, 0.5, 0.8), "bad", "Loses to a bag of words"),
+        (with_scores(0.8, 0.5, 0.8), "bad", "No better than a bag of words"),
+        (with_scores(0.7, 0.5, 0.8), "bad", "Loses to a bag of words"),
         (with_scores(0.5, 0.5, 0.8), "bad", "Learned nothing useful"),
         (with_scores(0.9), "unknown", "Not compared"),
         (with_scores(1.0, 2.0, 1.5, metric="mse"), "good", "Beats the baselines"),

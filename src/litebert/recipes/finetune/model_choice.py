@@ -83,7 +83,7 @@ def choose_model(
         else (model.source, f"preset {model.source}")
     )
     config = preset(name, vocab_size=tokenizer.vocab_size).replace(**changes)
-    return ModelChoice(config, tokenizer, None, f"{reason}, from scratch")
+    return ModelChoice(config, tokenizer, None, f"{reason}, new weights (a preset is a shape only)")
 
 
 def _shape_for(num_examples: int) -> tuple[str, str]:

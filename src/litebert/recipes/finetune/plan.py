@@ -31,6 +31,8 @@ __all__ = ["Plan", "Split", "make_plan"]
 COVERED_FRACTION: Final = 0.995
 """Share of training examples that the automatic maximum length leaves whole."""
 AUTO_MAX_LENGTH: Final = 256
+FEW_EXAMPLES: Final = 50
+"""Below this a score says little: its 95 % interval is wider than 14 points on each side."""
 BASE_MB: Final = 250
 """Resident memory of a process that has only imported torch, measured."""
 
@@ -186,6 +188,8 @@ def make_plan(settings: FinetuneSettings) -> Plan:
     examples = _sample(examples, data)
     _require_classes(schema, examples)
     notes.extend(_unscored(schema, evaluation))
+    if len(evaluation) < FEW_EXAMPLES:
+        notes.append(f"{len(evaluation)} examples to score on make an uncertain score")
     test = _test_examples(source, schema, data, skipped)
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, examples)

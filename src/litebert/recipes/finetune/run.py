@@ -7,7 +7,7 @@ import logging
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["BaselineScored", "SeedFinished", "SeedStarted", "run_plan"]
 
 log = logging.getLogger(__name__)
+
+MIN_CALIBRATION_EXAMPLES: Final = 50
+"""From fewer answers a temperature would be chance: all right gives certainty, one wrong none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,8 @@ def _finish(
     chosen = next(seed for seed in finished if seed.result is result)
     labels = plan.eval.labels()
     logits = chosen.logits if chosen.logits is not None else np.empty((0, 0))
-    task = plan.task.calibrated(logits, labels)
+    is_enough = len(labels) >= MIN_CALIBRATION_EXAMPLES
+    task = plan.task.calibrated(logits, labels) if is_enough else plan.task
     test_scores: dict[str, float] = {}
     if plan.test is not None:
         test_logits = predict_logits(model, plan.test.encoded)
@@ -239,9 +243,9 @@ def _finish(
         chosen=chosen,
         task=task,
         ece_before=None if task.kind == "regression" else plan.task.score(logits, labels)["ece"],
-        ece_after=None
-        if task.kind == "regression"
-        else cross_fitted_ece(plan.task, logits, labels),
+        ece_after=cross_fitted_ece(plan.task, logits, labels)
+        if is_enough and task.kind != "regression"
+        else None,
         test_scores=test_scores,
     )
     save_model(model, folder.best, plan.model.tokenizer, task.to_json())
@@ -270,6 +274,15 @@ def _prediction_lines(outcome: Outcome) -> str:
     return "".join(line + "\n" for line in lines)
 
 
+def final_scores(outcome: Outcome) -> dict[str, float]:
+    """Return the scores of the kept model with its temperature, the calibration error cross-fitted."""
+    chosen, task = outcome.chosen, outcome.task
+    if chosen is None or chosen.logits is None or task is None:
+        return {}
+    scores = task.score(chosen.logits, outcome.plan.eval.labels())
+    return scores if outcome.ece_after is None else scores | {"ece": outcome.ece_after}
+
+
 def score_table(outcome: Outcome) -> dict[str, Any]:
     """Return the content of `scores.json`: the model, its seeds and the baselines side by side."""
     metric = outcome.plan.task.metric
@@ -277,7 +290,7 @@ def score_table(outcome: Outcome) -> dict[str, Any]:
     return {
         "format_version": 1,
         "metric": metric,
-        "score": outcome.chosen.scores if outcome.chosen else {},
+        "score": final_scores(outcome),
         "seeds": [
             {"seed": seed.seed, "score": seed.scores.get(metric), "failure": seed.failure or None}
             for seed in outcome.seeds

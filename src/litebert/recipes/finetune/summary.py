@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from litebert import __version__
 from litebert.model.counting import parameter_count, unshared_parameter_count
+from litebert.recipes.finetune.run import MIN_CALIBRATION_EXAMPLES
 from litebert.recipes.run_folder import environment
 from litebert.recipes.summary import (
     BaselineScore,
@@ -186,7 +187,11 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
         if seed.failure:
             found.append(f"seed {seed.seed} failed: {seed.failure}")
         elif seed.result is not None:
-            found.extend(f"seed {seed.seed}: {finding.message}" for finding in seed.result.findings)
+            found.extend(
+                f"seed {seed.seed}: {finding.message}"
+                for finding in seed.result.findings
+                if finding.is_confirmed
+            )
             found.extend(
                 f"seed {seed.seed}: restarted, {attempt['reason']}"
                 for attempt in seed.result.attempts
@@ -201,6 +206,8 @@ def _limits(plan: Plan) -> tuple[str, ...]:
     ]
     if len(plan.eval.examples) < 200:
         limits.append(f"{len(plan.eval.examples)} evaluation examples make an uncertain score.")
+    if len(plan.eval.examples) < MIN_CALIBRATION_EXAMPLES and plan.task.kind != "regression":
+        limits.append("Probabilities are not calibrated: there are too few evaluation examples.")
     if plan.model.folder is None:
         limits.append(
             "Trained from random weights: words that the training texts lack mean nothing to it."
