@@ -57,7 +57,7 @@ DATA_SETS = (
         "Financial PhraseBank",
         "financial_phrasebank/Sentences_50Agree.txt",
         "phrasebank",
-        note="Latin-1; 15 % held out",
+        note="UTF-8 with BOM; 15 % held out",
     ),
     DataSet("TweetEval irony", "tweeteval/irony", "tweeteval"),
     DataSet(
