@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Predictor", "load"]
 
 BATCH_TOKENS: Final = 2048
-"""Real tokens of one forward pass; larger is no faster on a CPU and takes more memory."""
+"""Real tokens of one forward pass: full matrix products in modest memory."""
 MIN_LENGTH: Final = 3
 """Tokens of the shortest useful input: two special ones and a piece."""
 _HERE: Final = Path("<text>")

@@ -87,6 +87,6 @@ def choose_model(
 
 
 def _shape_for(num_examples: int) -> tuple[str, str]:
-    """Larger shapes need more examples than tables usually have (docs/log.md)."""
+    """Return a preset and the reason: a small table is seen often enough only by a small shape."""
     name = "tiny" if num_examples < 20_000 else "small"
     return name, f"preset {name} for {num_examples:,} examples"

@@ -19,8 +19,8 @@ __all__ = ["train_own_vocabulary"]
 
 SAMPLE_EXAMPLES: Final = 2_000
 MIN_ACCENTED_FRACTION: Final = 0.005
-"""Letters with a mark in a language that has them: French 4 %, German 2 %, Japanese 10 %, English
-under 0.1 %."""
+"""Measured share of letters with a mark (XQuAD, JNLI): English 0.04 %, Russian 1.3 %, German 1.4 %,
+Spanish 2.3 %, Arabic 4.4 %, Japanese 11 %, Hindi 39 %."""
 
 
 def train_own_vocabulary(model: ModelSettings, examples: Sequence[Example]) -> Tokenizer:
