@@ -57,6 +57,7 @@ class Batch:
         labels: int64 [N], float32 [N] (regression), float32 [N, C] (multi-label), int64 [T]
             (tokens), or None.
         example_index: [N] position of each example in its data set.
+        order_labels: int64 [N], 0 segments in order, 1 swapped, -100 unknown; None: no pairs.
     """
 
     input_ids: Int32
@@ -65,6 +66,7 @@ class Batch:
     cu_seqlens: Int32
     labels: NDArray[Any] | None
     example_index: Int64
+    order_labels: Int64 | None = None
 
     def __post_init__(self) -> None:
         tokens, sequences = len(self.input_ids), len(self.cu_seqlens) - 1
@@ -73,6 +75,8 @@ class Batch:
             "position_ids": (self.position_ids, tokens),
             "example_index": (self.example_index, sequences),
         }
+        if self.order_labels is not None:
+            shapes["order_labels"] = (self.order_labels, sequences)
         for name, (array, length) in shapes.items():
             if array.shape != (length,):
                 raise DataError(f"batch {name} has shape {array.shape}, expected ({length},)")
@@ -192,6 +196,7 @@ def _slice(batch: Batch, first: int, last: int) -> Batch:
         cu_seqlens=(batch.cu_seqlens[first : last + 1] - a).astype(np.int32),
         labels=labels,
         example_index=batch.example_index[first:last],
+        order_labels=None if batch.order_labels is None else batch.order_labels[first:last],
     )
 
 
