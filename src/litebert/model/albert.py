@@ -86,6 +86,14 @@ class AlbertWithHead(nn.Module):
         """
         self.model.set_checkpointing(value)
 
+    def set_active_depth(self, depths: int | None) -> None:
+        """Run the first depths only; see `Encoder.set_active_depth`.
+
+        Raises:
+            SettingsError: no such number, or some stored weights would not run and so not train.
+        """
+        self.model.set_active_depth(depths)
+
     def forward(
         self,
         input_ids: Int[Tensor, "*batch S"],

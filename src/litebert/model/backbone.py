@@ -61,6 +61,14 @@ class AlbertModel(nn.Module):
         """
         self.encoder.set_checkpointing(value)
 
+    def set_active_depth(self, depths: int | None) -> None:
+        """Run the first depths only; see `Encoder.set_active_depth`.
+
+        Raises:
+            SettingsError: no such number, or some stored weights would not run and so not train.
+        """
+        self.encoder.set_active_depth(depths)
+
     def forward(
         self,
         input_ids: Int[Tensor, "B S"],

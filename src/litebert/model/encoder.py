@@ -53,6 +53,47 @@ class Encoder(nn.Module):
         )
         self.ffns = nn.ModuleList([FeedForward(config) for _ in range(num_ffns(self.plan))])
         self.checkpointing: Checkpointing = False
+        self.active_depth: int | None = None
+
+    @property
+    def num_depths(self) -> int:
+        """Depths that run: `active_depth`, or all of the plan."""
+        return self.active_depth or len(self.plan) // self.inner
+
+    def set_active_depth(self, depths: int | None) -> None:
+        """Run the first depths only, for training that starts shallow; None runs all.
+
+        A setting of the run, not of the model: it is not saved.
+
+        Args:
+            depths: how many, 1 to the model's own; None: all.
+
+        Raises:
+            SettingsError: no such number, or some stored weights would not run and so not train.
+        """
+        total = len(self.plan) // self.inner
+        if depths is not None and (type(depths) is not int or not 1 <= depths <= total):
+            raise SettingsError(
+                f"active depth is {depths!r}, allowed are 1 to num_hidden_layers = {total}, or None for all"
+            )
+        if depths is not None and depths < total:
+            active = self.plan[: depths * self.inner]
+            idle = [
+                f"{stored - used} of {stored} {kind}"
+                for kind, used, stored in (
+                    ("attentions", len({s.attention for s in active}), len(self.attentions)),
+                    ("ffns", len({s.ffn for s in active}), len(self.ffns)),
+                )
+                if used < stored
+            ]
+            if idle:
+                raise SettingsError(
+                    f"the first {depths} of {total} depths leave out {' and '.join(idle)}, which would "
+                    "not train; choose a plan that shares its blocks in the first depths (sharing "
+                    "'all', or 'cycle' with fewer groups), or build a shallower model and change it "
+                    "with set_depth"
+                )
+        self.active_depth = depths
 
     def set_checkpointing(self, value: Checkpointing) -> None:
         """Choose what is recomputed in the backward pass, to hold less in memory.
@@ -90,7 +131,7 @@ class Encoder(nn.Module):
             return self._in_segments(hidden, layout, fused, int(recompute))
         if trace is not None and trace.hidden_states is not None:
             trace.hidden_states.append(hidden)
-        for depth in range(len(self.plan) // self.inner):
+        for depth in range(self.num_depths):
             hidden = self._depth(depth, hidden, layout, fused, trace, recompute == "ffn")
             if trace is not None and trace.hidden_states is not None:
                 trace.hidden_states.append(hidden)
@@ -99,7 +140,7 @@ class Encoder(nn.Module):
     def _fuse(self, tokens: int) -> Fused:
         """Query, key and value as one projection, where joining weights costs less than results."""
         uses = [0] * len(self.attentions)
-        for step in self.plan:
+        for step in self.plan[: self.num_depths * self.inner]:
             uses[step.attention] += 1
         modules = [cast(Attention, module) for module in self.attentions]
         return [
@@ -126,7 +167,7 @@ class Encoder(nn.Module):
         return hidden
 
     def _in_segments(self, hidden: Tensor, layout: Layout, fused: Fused, size: int) -> Tensor:
-        depths = len(self.plan) // self.inner
+        depths = self.num_depths
 
         def segment(first: int, hidden: Tensor) -> Tensor:
             for depth in range(first, min(first + size, depths)):
