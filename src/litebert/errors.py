@@ -6,6 +6,7 @@ LitebertError
 ├── CheckpointError (RuntimeError)    missing or unexpected weights, foreign format
 ├── ExportError (RuntimeError)        unsupported operator, failed verification
 ├── TrainingDiverged (RuntimeError)   non-finite or collapsed training
+├── RankLostError (RuntimeError)      another process of a parallel run died or hangs
 └── MissingDependencyError (ImportError)
 
 A message says what we got, what is allowed, and what to do. Each class carries the exit code
@@ -23,6 +24,7 @@ __all__ = [
     "ExportError",
     "LitebertError",
     "MissingDependencyError",
+    "RankLostError",
     "SettingsError",
     "TrainingDiverged",
 ]
@@ -126,6 +128,12 @@ class TrainingDiverged(LitebertError, RuntimeError):  # noqa: N818 - the name sa
         self.evidence = dict(evidence or {})
         shown = ", ".join(f"{name}={value}" for name, value in self.evidence.items())
         super().__init__(f"step {step}: {message}" + (f" ({shown})" if shown else ""))
+
+
+class RankLostError(LitebertError, RuntimeError):
+    """Another process of a parallel training died or hangs; saved states are good."""
+
+    exit_code = 75
 
 
 class MissingDependencyError(LitebertError, ImportError):

@@ -11,6 +11,7 @@ from litebert.data.batch import EncodedExample
 from litebert.train.plan import StepPlan
 from litebert.train.schedule import SCHEDULES, find_schedule
 from litebert.train.settings import TrainSettings
+from litebert.train.source import ExampleSource
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
@@ -45,5 +46,5 @@ def test_a_schedule_outside_the_project_is_named_by_its_path(
     monkeypatch.setattr(SCHEDULES, "_items", dict(SCHEDULES._items))
     ids = np.zeros(3, np.int32)
     settings = TrainSettings(schedule="outside_schedule:third", learning_rate=0.3)
-    plan = StepPlan([EncodedExample(ids, ids, 0, 0)], settings)
+    plan = StepPlan(ExampleSource([EncodedExample(ids, ids, 0, 0)], settings), settings)
     assert plan.learning_rate(0.7) == pytest.approx(0.1)

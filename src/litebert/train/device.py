@@ -69,3 +69,23 @@ def seed_dropout(seed: int, device: torch.device) -> None:
         torch.cuda.manual_seed(seed)
     elif device.type == "mps":
         torch.mps.manual_seed(seed)
+
+
+def rank_environment() -> tuple[int, int, int]:
+    """Return (rank, world size, rank on this machine) as `torchrun` tells them; (0, 1, 0) without.
+
+    Raises:
+        SettingsError: they are set, but are no valid numbers.
+    """
+    texts = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]
+    if not texts[0] and not texts[1]:
+        return 0, 1, 0
+    if not all(text.isdecimal() for text in (*texts[:2], texts[2] or "0")):
+        raise SettingsError(
+            f"RANK, WORLD_SIZE and LOCAL_RANK are {texts}; they must be whole numbers, as torchrun "
+            "sets them"
+        )
+    rank, world, local = (int(text or "0") for text in texts)
+    if not 0 <= rank < world:
+        raise SettingsError(f"RANK is {rank} with WORLD_SIZE {world}; allowed: 0 to {world - 1}")
+    return rank, world, local

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from litebert.checkpoint.state import StateStore
 from litebert.errors import CheckpointError
 from litebert.train.plan import StepPlan
 from litebert.train.settings import TrainSettings
+from litebert.train.shared_store import SharedStore
 from litebert.train.state import MemoryStore, Snapshot, TrainState, check_same_run
 
 
@@ -21,7 +21,7 @@ class Keeper:
 
     def __init__(
         self,
-        store: StateStore | None,
+        store: SharedStore | None,
         snapshot: Snapshot,
         plan: StepPlan,
         settings: TrainSettings,
@@ -119,6 +119,7 @@ class Keeper:
         settings = self._settings.model_dump(mode="json")
         return {"settings": settings, "data_sha256": self._data_sha256}
 
-    def _position(self, state: TrainState) -> dict[str, int]:
-        epoch, position = divmod(state.step, self._plan.steps_per_epoch)
-        return {"seed": self._settings.seed, "epoch": epoch, "batch": position}
+    def _position(self, state: TrainState) -> dict[str, float]:
+        """Where the data stands: with seed and step every later batch follows by arithmetic."""
+        epoch = self._plan.epoch(state.step)
+        return {"seed": self._settings.seed, "step": state.step, "epoch": epoch}

@@ -7,41 +7,37 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from litebert.checkpoint.fs import StorageError
 from litebert.checkpoint.state import StateStore
-from litebert.data.batch import Batch, EncodedExample, collate
-from litebert.errors import SettingsError
+from litebert.data.batch import EncodedExample
 from litebert.train.chance import chance_loss, examine_answers
-from litebert.train.device import choose_device, seed_dropout, torch_threads
+from litebert.train.device import choose_device, torch_threads
 from litebert.train.evaluate import Evaluate, Evaluation
 from litebert.train.events import OnEvent, RolledBack, Saved, Started
+from litebert.train.gradient import StepGradient, StepOutcome
 from litebert.train.guard import Guard
 from litebert.train.keeper import Keeper
 from litebert.train.log import MetricsLog
-from litebert.train.micro import LabelledLoss, StepLoss, accumulate_gradient, is_out_of_memory
+from litebert.train.micro import LabelledLoss, StepLoss
 from litebert.train.optim import make_optimizer, set_learning_rate
+from litebert.train.options import set_depth, set_options
 from litebert.train.plan import StepPlan
 from litebert.train.precision import choose_precision
+from litebert.train.ranks import ALONE, Ranks
 from litebert.train.report import Reporter
 from litebert.train.settings import TrainSettings
-from litebert.train.state import (
-    FitResult,
-    Snapshot,
-    Status,
-    TrainState,
-    fingerprint,
-    weights_on_cpu,
-)
+from litebert.train.shared_store import SharedStore
+from litebert.train.source import BatchSource, make_source
+from litebert.train.state import FitResult, Snapshot, Status, TrainState, weights_on_cpu
 from litebert.train.stop import StopRequest
 
 
 def fit(
     model: nn.Module,
-    data: Sequence[EncodedExample],
+    data: Sequence[EncodedExample] | BatchSource,
     settings: TrainSettings,
     *,
     evaluate: Evaluate | None = None,
@@ -50,6 +46,7 @@ def fit(
     on_event: OnEvent | None = None,
     stop: StopRequest | None = None,
     step_loss: StepLoss | None = None,
+    ranks: Ranks = ALONE,
 ) -> FitResult:
     """Train `model` in place.
 
@@ -59,7 +56,7 @@ def fit(
     Args:
         model: has `forward_packed(input_ids, packing, token_type_ids, position_ids, labels=...)`
             which returns an object with `loss` (a mean) and `logits`.
-        data: labelled examples.
+        data: labelled examples, or a source of batches.
         settings: how to train.
         evaluate: scores the model; None: no evaluations, the last weights are the result.
         state_dir: run folder for `checkpoints/`, `metrics.jsonl` and `run.lock`; None: nothing is
@@ -68,6 +65,8 @@ def fit(
         on_event: is told what happens; what it raises ends the run.
         stop: is looked at between steps and evaluation batches; see `stop_on_signals`.
         step_loss: what to minimise; None: the model's loss on the labels.
+        ranks: the processes that train together; each calls `fit` with equal arguments and equal
+            weights, and only the first writes. `evaluate` must give the same on each.
 
     Returns:
         How the run ended. The model holds the best weights, or the last ones without evaluations
@@ -81,15 +80,20 @@ def fit(
             or holds a state and `resume` is False.
         StorageError: the first state cannot be saved.
         TrainingDiverged: numbers stayed non-finite, or the model collapsed; carries the evidence.
+        RankLostError: another process died or hangs.
     """
     with ExitStack() as stack:
-        store = None if state_dir is None else StateStore(state_dir / "checkpoints")
+        folder = state_dir if ranks.is_first else None
+        store = None if folder is None else StateStore(folder / "checkpoints")
         if store is not None:
             stack.enter_context(store.lock())
         threads = stack.enter_context(torch_threads(settings.threads))
-        metrics = MetricsLog(None if state_dir is None else state_dir / "metrics.jsonl")
+        metrics = MetricsLog(None if folder is None else folder / "metrics.jsonl")
         stack.callback(metrics.close)
-        run = _Run(model, data, settings, store, metrics, on_event, step_loss)
+        shared = None if state_dir is None else SharedStore(store, ranks)
+        heard = on_event if ranks.is_first else None
+        source = make_source(data, settings)
+        run = _Run(model, source, settings, shared, metrics, heard, step_loss, ranks)
         run.evaluate = evaluate
         run.stop = stop or StopRequest()
         run.begin(resume, threads)
@@ -102,32 +106,41 @@ class _Run:
     def __init__(
         self,
         model: nn.Module,
-        data: Sequence[EncodedExample],
+        source: BatchSource,
         settings: TrainSettings,
-        store: StateStore | None,
+        store: SharedStore | None,
         metrics: MetricsLog,
         on_event: OnEvent | None,
         step_loss: StepLoss | None,
+        ranks: Ranks,
     ) -> None:
         self.evaluate: Evaluate | None = None
         self.stop = StopRequest()
-        self.step_loss: StepLoss = step_loss or LabelledLoss()
-        self.data, self.settings = data, settings
-        self.plan = StepPlan(data, settings)
+        self.source, self.settings, self.ranks = source, settings, ranks
+        self.plan = StepPlan(source, settings)
         self.device = choose_device(settings.device)
         self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
-        _set_checkpointing(model, settings.gradient_checkpointing)
+        set_options(model, settings)
         self.optimizer = make_optimizer(model, settings)
         self.scaler = self.precision.make_scaler()
-        labels = collate(data).labels
         # Only for the model's own loss is it known what a constant answer costs.
-        chance = None if labels is None or step_loss is not None else chance_loss(labels)
+        labels = source.labels if step_loss is None else None
+        chance = None if labels is None else chance_loss(labels)
         self.guard = Guard(settings.guard, chance=chance, warmup_steps=self.plan.warmup_steps)
         self.snapshot = Snapshot(model, self.optimizer, self.scaler, self.guard)
-        self.keeper = Keeper(store, self.snapshot, self.plan, settings, fingerprint(data))
+        self.keeper = Keeper(store, self.snapshot, self.plan, settings, source.fingerprint)
         self.metrics = metrics
         self.tell = Reporter(on_event, metrics, self.snapshot.findings, self.plan, settings)
+        self.gradient = StepGradient(
+            model,
+            step_loss or LabelledLoss(),
+            ranks,
+            self.device,
+            self.precision,
+            self.scaler,
+            self.tell.warned,
+        )
         self.state = TrainState(micro_batch_tokens=settings.micro_batch_tokens)
         self.clock = time.monotonic()
 
@@ -190,19 +203,27 @@ class _Run:
 
     def train_step(self) -> None:
         """One optimizer update."""
-        state, start = self.state, time.monotonic()
-        learning_rate = state.lr_scale * self.plan.learning_rate(self.progress())
+        state, start, progress = self.state, time.monotonic(), self.progress()
+        learning_rate = state.lr_scale * self.plan.learning_rate(progress)
         set_learning_rate(self.optimizer, learning_rate)
-        batch = collate([self.data[i] for i in self.plan.examples_of(state.step)])
-        loss = self.accumulate(batch)
+        set_depth(self.model, self.plan.depth(progress))
+        batch = self.source.batch(state.step, progress, self.ranks.part)
+        waited = time.monotonic() - start
+        outcome = self.gradient.compute(
+            batch,
+            state,
+            dropout_seed=self.plan.seed_of(state.step, self.ranks.rank),
+            is_stop_requested=self.stop.is_requested,
+        )
+        self.agree(outcome)
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
-        if self.is_scaler_search(loss, norm):
+        if self.is_scaler_search(outcome.loss, norm):
             verdict = "ok"  # the scaler leaves the weights alone and tries a smaller factor
         else:
-            examples = batch.example_index.tolist()
-            verdict, finding = self.guard.judge_step(state.step, loss, norm, examples)
+            examples = [] if batch is None else batch.example_index.tolist()
+            verdict, finding = self.guard.judge_step(state.step, outcome.loss, norm, examples)
             self.tell.found(finding, is_fatal=True)
         if verdict == "ok":
             self.update()
@@ -211,55 +232,20 @@ class _Run:
             self.roll_back()
             return
         state.step += 1
-        state.tokens_seen += batch.num_tokens
+        state.tokens_seen += outcome.tokens
         if verdict == "ok":
-            self.tell.found(self.guard.judge_loss(state.step, loss, self.progress()))
-            state.window_loss += loss
-            state.window_steps += 1
-        state.window_tokens += batch.num_tokens
-        state.window_seconds += time.monotonic() - start
+            self.tell.found(self.guard.judge_loss(state.step, outcome.loss, self.progress()))
+            state.window.add_loss(outcome.loss, outcome.terms)
+        state.window.add_time(outcome.tokens, time.monotonic() - start, waited)
         self.tick()
-        self.tell.stepped(state, loss, learning_rate, norm)
+        self.tell.stepped(state, outcome.loss, learning_rate, norm)
 
-    def accumulate(self, batch: Batch) -> float:
-        """Leave the gradient of the whole batch in the parameters; return its mean loss.
-
-        When memory runs out, the same step is done again in smaller parts.
-
-        Raises:
-            SettingsError: there is too little for a single example.
-        """
-        state = self.state
-        while True:
-            seed_dropout(self.plan.seed_of(state.step), self.device)
-            try:
-                return accumulate_gradient(
-                    self.model,
-                    batch,
-                    self.step_loss,
-                    micro_batch_tokens=state.micro_batch_tokens,
-                    device=self.device,
-                    precision=self.precision,
-                    scaler=self.scaler,
-                )
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                reason = str(error).partition("\n")[0]
-            self.optimizer.zero_grad(set_to_none=True)
-            longest = int(batch.lengths.max())
-            used = min(state.micro_batch_tokens, batch.num_tokens)
-            if used <= longest:
-                raise SettingsError(
-                    f"step {state.step}: memory is too small for one example of {longest} tokens "
-                    f"({reason}); use gradient_checkpointing, a smaller max_length or model"
-                )
-            state.micro_batch_tokens = max(longest, used // 2)
-            self.tell.warned(
-                state.step,
-                f"out of memory with {used} tokens in one pass; going on with "
-                f"{state.micro_batch_tokens}, same batch size",
-            )
+    def agree(self, outcome: StepOutcome) -> None:
+        """Take over what the ranks agreed on: one clock, and whether to stop."""
+        if outcome.is_stop_requested:
+            self.stop.request()
+        if not self.ranks.is_first:
+            self.state.seconds, self.clock = outcome.seconds, time.monotonic()
 
     def is_scaler_search(self, loss: float, norm: float) -> bool:
         """Whether float16 overflowed only because the loss scale is still too large."""
@@ -284,6 +270,7 @@ class _Run:
     def evaluate_now(self, is_last: bool) -> bool:
         """Score the model and remember the best; False when a stop came in between."""
         state = self.state
+        set_depth(self.model, None)
         result = None if self.evaluate is None else self.evaluate(self.model, self.stop)
         self.model.train()
         if result is None:
@@ -348,6 +335,7 @@ class _Run:
     def result(self, status: Status) -> FitResult:
         """Put the best weights into the model and sum up."""
         self.tick()
+        set_depth(self.model, None)
         state, best, last = self.state, self.snapshot.best_weights, None
         is_over = status != "interrupted"
         if is_over and self.settings.load_best and best and state.best_step != state.step:
@@ -372,14 +360,4 @@ class _Run:
             findings=tuple(self.snapshot.findings),
             is_collapsed=any(f.is_confirmed for f in self.snapshot.findings)
             and not self.guard.has_learned,
-        )
-
-
-def _set_checkpointing(model: nn.Module, is_wanted: bool) -> None:
-    setter: Any = getattr(model, "set_checkpointing", None)
-    if setter is not None:
-        setter(is_wanted)
-    elif is_wanted:
-        raise SettingsError(
-            f"{type(model).__name__} cannot recompute activations; set gradient_checkpointing=false"
         )

@@ -1,24 +1,39 @@
 """A step's batch as micro-batches, so that memory is bounded and the gradient is the same.
 
-Each micro-batch counts by its part of the whole batch's examples (or labelled tokens), so the
-accumulated gradient is that of the unsplit batch.
+Each loss term is a sum over its own targets (examples, masked tokens, pairs). Dividing every
+micro-batch's sum by the targets of the whole batch makes the accumulated gradient that of the
+unsplit batch, on one process or many.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from litebert.data.batch import Batch, split_batch
 from litebert.errors import DataError
+from litebert.model.losses import LossTerm
 from litebert.model.packing import Packing
 from litebert.train.chance import IGNORED_LABEL
 from litebert.train.precision import Precision
+
+__all__ = [
+    "DeviceBatch",
+    "LabelledLoss",
+    "StepLoss",
+    "accumulate_gradient",
+    "forward_packed",
+    "is_out_of_memory",
+    "to_device",
+    "weighted_sum",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,24 +46,36 @@ class DeviceBatch:
     position_ids: Int[Tensor, " T"]
     labels: Tensor | None
     """int64 [N], float32 [N], float32 [N, C], or int64 [T]."""
+    order_labels: Int[Tensor, " N"] | None = None
+    """0 in order, 1 swapped, -100 unknown."""
+    example_index: NDArray[np.int64] | None = None
+    """[N] on the host."""
 
 
 class StepLoss(Protocol):
-    """The loss that a run minimises."""
+    """The loss that a run minimises: a weighted sum of the means of its terms."""
 
-    def count(self, batch: Batch) -> int:
-        """Return how many terms (examples, labelled tokens) the mean loss of `batch` is over."""
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Term name -> weight."""
         ...
 
-    def __call__(self, model: nn.Module, batch: DeviceBatch) -> Tensor:
-        """Return the mean loss over the terms of `batch`, a scalar with gradient."""
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Return how many targets each term has in `batch`."""
+        ...
+
+    def __call__(self, model: nn.Module, batch: DeviceBatch) -> tuple[LossTerm, ...]:
+        """Return the terms, summed over the targets of `batch`, with gradient."""
         ...
 
 
 class LabelledLoss:
     """The model's own loss on the labels of the batch."""
 
-    def count(self, batch: Batch) -> int:
+    def __init__(self) -> None:
+        self.weights = {"loss": 1.0}
+
+    def counts(self, batch: Batch) -> dict[str, int]:
         """Return the number of labelled examples or tokens.
 
         Raises:
@@ -57,20 +84,28 @@ class LabelledLoss:
         if batch.labels is None:
             raise DataError("the training examples have no labels; give a labelled file")
         if np.issubdtype(batch.labels.dtype, np.integer):
-            return int((batch.labels != IGNORED_LABEL).sum())
-        return len(batch.labels)
+            return {"loss": int((batch.labels != IGNORED_LABEL).sum())}
+        return {"loss": len(batch.labels)}
 
-    def __call__(self, model: nn.Module, batch: DeviceBatch) -> Tensor:
-        """Return the model's mean loss."""
-        output = forward_packed(model, batch, labels=batch.labels)
-        return output.loss
+    def __call__(self, model: nn.Module, batch: DeviceBatch) -> tuple[LossTerm, ...]:
+        """Return the model's loss."""
+        labels = batch.labels
+        loss: Tensor = forward_packed(model, batch, labels=labels).loss
+        if labels is None or labels.is_floating_point():
+            count = torch.tensor(batch.packing.num_sequences)
+        else:
+            count = (labels != IGNORED_LABEL).sum()
+        return (LossTerm("loss", loss * count, count),)
 
 
 def to_device(batch: Batch, device: torch.device) -> DeviceBatch:
     """Copy a numpy batch to tensors on `device`."""
 
     def move(array: Any) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        if device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(device, non_blocking=True)
 
     return DeviceBatch(
         input_ids=move(batch.input_ids).long(),
@@ -78,6 +113,8 @@ def to_device(batch: Batch, device: torch.device) -> DeviceBatch:
         token_type_ids=move(batch.token_type_ids).long(),
         position_ids=move(batch.position_ids).long(),
         labels=None if batch.labels is None else move(batch.labels),
+        order_labels=None if batch.order_labels is None else move(batch.order_labels),
+        example_index=batch.example_index,
     )
 
 
@@ -94,33 +131,46 @@ def accumulate_gradient(
     batch: Batch,
     step_loss: StepLoss,
     *,
+    counts: Mapping[str, float],
     micro_batch_tokens: int,
     device: torch.device,
     precision: Precision,
     scaler: torch.amp.GradScaler | None = None,
-) -> float:
-    """Add the gradient of the mean loss of `batch` to the parameters; return that loss.
+) -> dict[str, float]:
+    """Add the gradient of the loss of `batch` to the parameters; return the mean of each term.
 
     Args:
         model: its gradients should be empty before.
-        batch: all examples of the step.
+        batch: the examples of the step, or one rank's share of them.
         step_loss: what to minimise.
+        counts: targets of each term in the whole step, over all ranks.
         micro_batch_tokens: most real tokens per forward pass.
         device: where the model is.
         precision: number type of the forward pass.
         scaler: scales the loss for float16.
+
+    Returns:
+        Term -> this share's part of the mean over the whole step.
     """
-    total = step_loss.count(batch)
-    loss_sum = torch.zeros((), dtype=torch.float32, device=device)
+    names = [name for name, count in counts.items() if count]
+    means = torch.zeros(len(names), dtype=torch.float32, device=device)
     for micro in split_batch(batch, micro_batch_tokens):
-        count = step_loss.count(micro)
-        if count == 0:
+        if not any(step_loss.counts(micro).values()):
             continue
         with precision.autocast():
-            share = step_loss(model, to_device(micro, device)) * (count / total)
-        (share if scaler is None else scaler.scale(share)).backward()
-        loss_sum += share.detach()
-    return float(loss_sum)
+            totals = {t.name: t.total for t in step_loss(model, to_device(micro, device))}
+        shares = {name: totals[name] / counts[name] for name in names if name in totals}
+        loss = torch.stack([step_loss.weights[name] * mean for name, mean in shares.items()]).sum()
+        (loss if scaler is None else scaler.scale(loss)).backward()
+        for position, name in enumerate(names):
+            if name in shares:
+                means[position] += shares[name].detach()
+    return dict(zip(names, means.tolist(), strict=True))
+
+
+def weighted_sum(means: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the loss that these means of terms make."""
+    return sum(weights[name] * mean for name, mean in means.items())
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from litebert.train.guard import Finding
 from litebert.train.log import MetricsLog, resident_bytes
 from litebert.train.plan import StepPlan
 from litebert.train.settings import TrainSettings
-from litebert.train.state import TrainState
+from litebert.train.state import TrainState, Window
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Reporter:
             loss=loss,
             learning_rate=learning_rate,
             grad_norm=norm,
-            tokens_per_second=state.window_tokens / max(state.window_seconds, 1e-9),
+            tokens_per_second=state.window.tokens / max(state.window.seconds, 1e-9),
             rss_bytes=resident_bytes(),
             eta_seconds=eta,
         )
@@ -91,21 +91,25 @@ class Reporter:
         self.emit(Warned(step, message))
 
     def _write_train(self, state: TrainState, event: Stepped) -> None:
+        window = state.window
         values: dict[str, Any] = {
             "epoch": event.epoch,
-            "loss": state.window_loss / state.window_steps if state.window_steps else math.nan,
+            "loss": window.loss / window.steps if window.steps else math.nan,
             "learning_rate": event.learning_rate,
             "grad_norm": event.grad_norm,
             "tokens_seen": state.tokens_seen,
         }
+        terms = window.means()
+        if len(terms) > 1:
+            values["terms"] = terms
         timing = {
             "tokens_per_second": event.tokens_per_second,
             "rss_bytes": event.rss_bytes,
             "eta_seconds": event.eta_seconds,
+            "data_fraction": window.data_seconds / max(window.seconds, 1e-9),
         }
         self.metrics.write("train", state.step, values, timing)
-        state.window_loss, state.window_steps = 0.0, 0
-        state.window_tokens, state.window_seconds = 0, 0.0
+        state.window = Window()
 
 
 def _ignore(event: Event) -> None:

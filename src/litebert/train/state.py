@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
@@ -12,7 +11,6 @@ from torch import Tensor, nn
 
 from litebert.checkpoint.rng import capture_rng, restore_rng
 from litebert.checkpoint.state import SavedState
-from litebert.data.batch import EncodedExample
 from litebert.errors import CheckpointError
 from litebert.train.guard import Finding, Guard
 from litebert.train.optim import load_optimizer_state, optimizer_state
@@ -20,11 +18,44 @@ from litebert.train.settings import TrainSettings
 
 FREE_SETTINGS: Final = frozenset(
     {"device", "keep_states", "log_steps", "max_seconds", "micro_batch_tokens", "threads"}
-    | {"gradient_checkpointing", "load_best"}
+    | {"gradient_checkpointing", "load_best", "data_workers", "rank_timeout_seconds"}
 )
 """Settings that a resumed run may change: they do not change what is computed, or only rounding."""
 
 Status = Literal["finished", "early_stopped", "time_up", "interrupted"]
+
+
+@dataclass(slots=True)
+class Window:
+    """Sums since the last line of the log."""
+
+    loss: float = 0.0
+    terms: dict[str, float] = field(default_factory=dict[str, float])
+    """Sum of each term's mean, over the steps that had it."""
+    term_steps: dict[str, int] = field(default_factory=dict[str, int])
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    data_seconds: float = 0.0
+    """Time that steps waited for their batch."""
+
+    def add_loss(self, loss: float, terms: Mapping[str, float]) -> None:
+        """Add the losses of a step."""
+        self.loss += loss
+        self.steps += 1
+        for name, value in terms.items():
+            self.terms[name] = self.terms.get(name, 0.0) + value
+            self.term_steps[name] = self.term_steps.get(name, 0) + 1
+
+    def add_time(self, tokens: int, seconds: float, data_seconds: float) -> None:
+        """Add what a step cost."""
+        self.tokens += tokens
+        self.seconds += seconds
+        self.data_seconds += data_seconds
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each term."""
+        return {name: value / self.term_steps[name] for name, value in self.terms.items()}
 
 
 @dataclass(slots=True)
@@ -51,11 +82,7 @@ class TrainState:
     last_metrics: dict[str, float] = field(default_factory=dict[str, float])
     is_given_up: bool = False
     """The model collapsed after it had learned; its best weights are the result."""
-    window_loss: float = 0.0
-    """Sum of the losses since the last line of the log."""
-    window_steps: int = 0
-    window_tokens: int = 0
-    window_seconds: float = 0.0
+    window: Window = field(default_factory=Window)
     metrics_bytes: int = 0
     """Length of `metrics.jsonl` when the state was saved."""
 
@@ -70,7 +97,9 @@ class TrainState:
         odd = sorted(names.symmetric_difference(values))
         if odd:
             raise CheckpointError(f"the training state does not fit this version: {', '.join(odd)}")
-        return cls(**values)
+        table = dict(values)
+        table["window"] = Window(**table["window"])
+        return cls(**table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,17 +246,6 @@ class MemoryStore:
 def weights_on_cpu(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of all weights."""
     return {name: t.detach().cpu().clone() for name, t in model.state_dict().items()}
-
-
-def fingerprint(examples: Sequence[EncodedExample]) -> str:
-    """Return the sha256 of ids, segments and labels of all examples, in order."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(example.ids.tobytes())
-        digest.update(example.type_ids.tobytes())
-        label: Any = example.label
-        digest.update(label.tobytes() if hasattr(label, "tobytes") else repr(label).encode())
-    return digest.hexdigest()
 
 
 def check_same_run(saved: Mapping[str, Any], settings: TrainSettings, data_sha256: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from litebert.checkpoint.fs import StorageError, use_fs
 from litebert.checkpoint.state import StateStore
 from litebert.data.batch import EncodedExample
 from litebert.errors import CheckpointError, DataError, SettingsError, TrainingDiverged
+from litebert.model.losses import LossTerm
 from litebert.train.evaluate import Evaluation, Evaluator
 from litebert.train.events import (
     Evaluated,
@@ -34,6 +35,7 @@ from litebert.train.events import (
 from litebert.train.loop import fit
 from litebert.train.plan import StepPlan
 from litebert.train.settings import GuardSettings, TrainSettings
+from litebert.train.source import ExampleSource
 from litebert.train.state import FitResult, TrainState
 from litebert.train.stop import StopRequest
 
@@ -556,14 +558,17 @@ def test_own_loss(tiny: Any, make_examples: Any, settings: TrainSettings) -> Non
     class Shrink:
         """Distillation and pretraining bring their own loss; here: no answer at all."""
 
-        def count(self, batch: Any) -> int:
-            return batch.num_sequences
+        weights: ClassVar = {"size": 2.0}
 
-        def __call__(self, model: Any, batch: Any) -> Tensor:
+        def counts(self, batch: Any) -> dict[str, int]:
+            return {"size": batch.num_sequences}
+
+        def __call__(self, model: Any, batch: Any) -> tuple[LossTerm, ...]:
             output = model.forward_packed(
                 batch.input_ids, batch.packing, batch.token_type_ids, batch.position_ids
             )
-            return output.logits.square().mean()
+            count = torch.tensor(batch.packing.num_sequences)
+            return (LossTerm("size", output.logits.square().mean() * count, count),)
 
     events: list[Event] = []
     fit(
@@ -591,17 +596,17 @@ def test_short_number_types_train_too(
 
 
 def test_plan_is_arithmetic(make_examples: Any, settings: TrainSettings) -> None:
-    data = make_examples(20)
-    plan, late = StepPlan(data, settings), StepPlan(data, settings)
-    assert (plan.steps_per_epoch, plan.total_steps, plan.eval_steps) == (3, 9, 3)
-    seen = [plan.examples_of(step).tolist() for step in range(9)]
+    source, late = (ExampleSource(make_examples(20), settings) for _ in range(2))
+    plan = StepPlan(source, settings)
+    assert (source.steps_per_epoch, plan.total_steps, plan.eval_steps) == (3, 9, 3)
+    seen = [source.examples_of(step).tolist() for step in range(9)]
     assert late.examples_of(7).tolist() == seen[7]
     for epoch in range(3):
         assert sorted(chain(*seen[3 * epoch : 3 * epoch + 3])) == list(range(20))
     assert seen[:3] != seen[3:6]
     assert len({plan.seed_of(step) for step in range(1000)}) == 1000
     assert all(0 <= plan.seed_of(step) < 2**63 for step in range(100))
-    part = StepPlan(data, settings.model_copy(update={"epochs": 0.01}))
+    part = StepPlan(source, settings.model_copy(update={"epochs": 0.01}))
     assert part.total_steps == 1
-    fixed = StepPlan(data, settings.model_copy(update={"max_steps": 5, "save_steps": 2}))
+    fixed = StepPlan(source, settings.model_copy(update={"max_steps": 5, "save_steps": 2}))
     assert (fixed.total_steps, fixed.save_steps) == (5, 2)

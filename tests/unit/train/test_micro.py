@@ -47,15 +47,18 @@ for _head, _kind in (
 
 def gradient(model: Any, batch: Any, tokens: int) -> tuple[float, dict[str, torch.Tensor]]:
     model.zero_grad(set_to_none=True)
-    loss = accumulate_gradient(
+    means = accumulate_gradient(
         model,
         batch,
         LabelledLoss(),
+        counts=LabelledLoss().counts(batch),
         micro_batch_tokens=tokens,
         device=torch.device("cpu"),
         precision=Precision("fp32", "cpu"),
     )
-    return loss, {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    return means["loss"], {
+        n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None
+    }
 
 
 def label_of(head: str, kind: str | None, length: int, rng: np.random.Generator) -> Any:
@@ -99,7 +102,7 @@ def test_split_gradient_is_the_unsplit_gradient(
 def test_unlabelled_examples_cannot_be_trained_on() -> None:
     ids = np.array([1, 2], np.int32)
     with pytest.raises(DataError, match="no labels"):
-        LabelledLoss().count(collate([EncodedExample(ids, ids * 0, None, 0)]))
+        LabelledLoss().counts(collate([EncodedExample(ids, ids * 0, None, 0)]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""The states of a run that several ranks train: the first rank writes, all read the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from litebert.checkpoint.state import SavedState, StateStore
+from litebert.train.ranks import Ranks
+
+__all__ = ["SharedStore"]
+
+
+class SharedStore:
+    """A `StateStore` of the first rank, as every rank sees it."""
+
+    def __init__(self, store: StateStore | None, ranks: Ranks) -> None:
+        self._store, self._ranks = store, ranks
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the states are; None on the other ranks."""
+        return None if self._store is None else self._store.folder
+
+    def steps(self) -> list[int]:
+        """Return the saved steps, oldest first."""
+        steps = [] if self._store is None else self._store.steps()
+        shared = self._ranks.share_state(({}, {"steps": steps}))
+        return [] if shared is None else list(shared[1]["steps"])
+
+    def load_latest(self) -> SavedState | None:
+        """Return the newest state that can be used, None without one."""
+        return self._shared(None if self._store is None else self._store.load_latest())
+
+    def load(self, step: int) -> SavedState:
+        """Return the state of one step, which must be there."""
+        found = self._shared(None if self._store is None else self._store.load(step))
+        if found is None:
+            raise KeyError(step)
+        return found
+
+    def save(
+        self,
+        step: int,
+        tensors: Mapping[str, Tensor],
+        scalars: Mapping[str, Any],
+        **options: Any,
+    ) -> Path | None:
+        """Save on the first rank; see `StateStore.save`."""
+        return None if self._store is None else self._store.save(step, tensors, scalars, **options)
+
+    def discard_after(self, step: int) -> None:
+        """Set aside the states after `step`, on the first rank."""
+        if self._store is not None:
+            self._store.discard_after(step)
+
+    def _shared(self, found: SavedState | None) -> SavedState | None:
+        state = None
+        if found is not None:
+            state = dict(found.tensors), {"step": found.step, "scalars": dict(found.scalars)}
+        shared = self._ranks.share_state(state)
+        if shared is None:
+            return None
+        return SavedState(int(shared[1]["step"]), shared[0], shared[1]["scalars"])
