@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from litebert.train.optim import (
     OPTIMIZERS,
@@ -34,9 +34,21 @@ def _with_an_outside_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(OPTIMIZERS, "_items", dict(OPTIMIZERS._items))
 
 
+class Tiny(nn.Module):
+    """An encoder and a head, by the names that the real model gives them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8))
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.encoder(inputs))
+
+
 def make_model() -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 1))
+    return Tiny()
 
 
 def update(model: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> list[float]:
@@ -94,3 +106,44 @@ def test_a_fault_of_a_registered_optimizer_keeps_its_traceback() -> None:
     OPTIMIZERS.register("crooked")(abs)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         make_optimizer(make_model(), TrainSettings(optimizer="crooked"))
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_a_step_that_the_scaler_finds_infinite_changes_neither_weights_nor_memory(
+    name: str,
+) -> None:
+    model = make_model()
+    optimizer = make_optimizer(model, TrainSettings(optimizer=name, learning_rate=0.05))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+
+    def scaled_step(factor: float) -> None:
+        loss = model(torch.ones(2, 4)).square().sum() * factor
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+    scaled_step(1.0)
+    weights = [p.detach().clone() for p in model.parameters()]
+    memory = {key: value.clone() for key, value in optimizer_state(model, optimizer)[0].items()}
+    scaled_step(float("inf"))
+    assert all(map(torch.equal, weights, model.parameters()))
+    after = optimizer_state(model, optimizer)[0]
+    assert memory.keys() == after.keys()
+    assert all(torch.equal(memory[key], after[key]) for key in memory)
+    scaled_step(1.0)
+    assert not any(map(torch.equal, weights, model.parameters()))
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_parameters_without_a_gradient_are_left_alone(name: str) -> None:
+    model = make_model()
+    optimizer = make_optimizer(model, TrainSettings(optimizer=name, learning_rate=0.05))
+    before = {key: p.detach().clone() for key, p in model.named_parameters()}
+    model.get_submodule("encoder")(torch.ones(1, 4)).square().sum().backward()
+    optimizer.step()
+    changed = {key for key, p in model.named_parameters() if not torch.equal(p, before[key])}
+    assert changed == {key for key in before if key.startswith("encoder")}
+    tensors, scalars = optimizer_state(model, optimizer)
+    assert not [key for key in (*tensors, *scalars) if key.startswith("head")]

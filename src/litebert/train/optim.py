@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from litebert.errors import CheckpointError, SettingsError
 from litebert.registry import Registry
+from litebert.train.adam import UNCORRECTED_START, has_fused
+from litebert.train.lamb import Lamb
+from litebert.train.muon import Muon
 from litebert.train.settings import TrainSettings
-
-UNCORRECTED_START: Final = 1e6
-"""Step count at which Adam's bias corrections, 1 - beta^step, have become exactly 1 in float32."""
 
 
 class OptimizerFactory(Protocol):
@@ -28,18 +28,28 @@ OPTIMIZERS: Final[Registry[OptimizerFactory]] = Registry("optimizer")
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Return two groups: weights with decay, and biases and LayerNorm without.
+    """Return three groups, by their key `part`; parameters that need no gradient are left out.
 
-    The second are the parameters of fewer than two dimensions: every bias and every LayerNorm
-    weight is a vector and nothing else is. Parameters that need no gradient are left out.
+    "block": weights of the linear maps within the encoder; "matrix": all others of two dimensions
+    and more (embeddings, heads); "vector": biases and LayerNorm, the parameters of fewer
+    dimensions, which do not decay.
 
     Source: `AdamWeightDecayOptimizer` of google-research/albert, which excludes the names
         "LayerNorm", "layer_norm" and "bias".
     """
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    linear = {
+        id(module.weight)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and "encoder" in name.split(".")
+    }
+    parts: dict[str, list[nn.Parameter]] = {"block": [], "matrix": [], "vector": []}
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            kind = "block" if id(parameter) in linear else "matrix"
+            parts[kind if parameter.ndim >= 2 else "vector"].append(parameter)
     return [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+        {"params": found, "weight_decay": 0.0 if part == "vector" else weight_decay, "part": part}
+        for part, found in parts.items()
     ]
 
 
@@ -90,7 +100,7 @@ def adamw(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.
         lr=settings.learning_rate,
         betas=(settings.adam_beta1, settings.adam_beta2),
         eps=settings.adam_epsilon,
-        fused=_has_fused(groups),
+        fused=has_fused(p for group in groups for p in group["params"]),
     )
     if not settings.bias_correction:
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
@@ -102,10 +112,48 @@ def adamw(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.
     return optimizer
 
 
+@OPTIMIZERS.register("lamb")
+def lamb(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
+    """Return LAMB of the official pretraining code; `bias_correction` does not concern it."""
+    return Lamb(
+        groups,
+        lr=settings.learning_rate,
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
+    )
+
+
+@OPTIMIZERS.register("muon")
+def muon(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
+    """Return Muon for the matrices of the encoder's blocks and AdamW for all other weights.
+
+    Raises:
+        SettingsError: no matrix of a block is trained.
+    """
+    blocks = [group for group in groups if group["part"] == "block"]
+    if not blocks:
+        raise SettingsError(
+            "optimizer 'muon' found no trained matrix in a block of the encoder, which it is for; "
+            "unfreeze the encoder, or choose adamw"
+        )
+    for group in blocks:
+        group["lr_ratio"] = settings.muon_lr_ratio
+    optimizer = Muon(
+        groups,
+        lr=settings.learning_rate,
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
+        momentum=settings.muon_momentum,
+        bias_correction=settings.bias_correction,
+    )
+    set_learning_rate(optimizer, settings.learning_rate)
+    return optimizer
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Set the rate of the next update for all groups."""
+    """Set the rate of the next update for all groups, times the `lr_ratio` of those that have one."""
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+        group["lr"] = learning_rate * group.get("lr_ratio", 1.0)
 
 
 def optimizer_state(
@@ -153,10 +201,3 @@ def load_optimizer_state(
         if isinstance(value, Tensor):
             value = value.clone().to(parameter.device)
         optimizer.state[parameter][key] = value
-
-
-def _has_fused(groups: list[dict[str, Any]]) -> bool:
-    parameters = [parameter for group in groups for parameter in group["params"]]
-    return all(
-        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in parameters
-    )

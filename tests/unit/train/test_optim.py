@@ -15,6 +15,7 @@ from litebert.train.optim import (
     make_optimizer,
     optimizer_state,
     parameter_groups,
+    set_learning_rate,
 )
 from litebert.train.settings import TrainSettings
 
@@ -37,15 +38,16 @@ def test_official_groups_on_the_real_model() -> None:
     for head in ("pretraining", "sequence", "span"):
         model = AlbertWithHead(config, head)
         names = {parameter: name for name, parameter in model.named_parameters()}
-        decayed, plain = parameter_groups(model, 0.01)
-        assert decayed["weight_decay"] == 0.01
-        assert plain["weight_decay"] == 0.0
-        for parameter in plain["params"]:
+        block, matrix, vector = parameter_groups(model, 0.01)
+        assert [g["part"] for g in (block, matrix, vector)] == ["block", "matrix", "vector"]
+        assert [g["weight_decay"] for g in (block, matrix, vector)] == [0.01, 0.01, 0.0]
+        for parameter in vector["params"]:
             name = names.pop(parameter)
             assert name.endswith("bias") or "norm" in name
-        for parameter in decayed["params"]:
+        for parameter in (*block["params"], *matrix["params"]):
             name = names.pop(parameter)
             assert not name.endswith("bias") and "norm" not in name
+            assert (".encoder." in name) == any(parameter is p for p in block["params"])
         assert not names
 
 
@@ -107,6 +109,17 @@ def test_frozen_parameters_are_left_out() -> None:
     model.weight.requires_grad_(False)
     optimizer = make_optimizer(model, TrainSettings())
     assert [group["params"] for group in optimizer.param_groups] == [[model.bias]]
+    with pytest.raises(SettingsError, match="no trained matrix in a block"):
+        make_optimizer(model, TrainSettings(optimizer="muon"))
+
+
+def test_the_rate_of_a_group_has_its_own_ratio() -> None:
+    model = nn.ModuleDict({"encoder": nn.Linear(2, 2), "head": nn.Linear(2, 2)})
+    settings = TrainSettings(optimizer="muon", learning_rate=0.01, muon_lr_ratio=3.0)
+    optimizer = make_optimizer(model, settings)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.03, 0.01, 0.01])
+    set_learning_rate(optimizer, 0.5)
+    assert [group["lr"] for group in optimizer.param_groups] == [1.5, 0.5, 0.5]
 
 
 def test_memory_that_is_no_tensor_and_no_number() -> None:
