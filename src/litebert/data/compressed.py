@@ -21,7 +21,7 @@ MAX_BYTES = 4 << 30
 """Most bytes of one file after decompression."""
 MAX_RATIO = 200
 """Most bytes that one compressed byte may become."""
-_RATIO_FLOOR = 1 << 20
+RATIO_FLOOR = 1 << 20
 """Below this size in bytes the ratio is not looked at: a tiny file may well be repetitive."""
 _CHUNK = 1 << 20
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"),
@@ -36,6 +36,8 @@ _FOREIGN = (
     (b"ARROW1", "an Arrow/Feather file", "write it as Parquet"),
 )
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
+"""What reading a decompressing stream raises when its data are damaged or cut short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def read_bytes(path: Path, *, max_bytes: int = MAX_BYTES) -> FileBytes:
     for magic, what, remedy in _FOREIGN:
         if raw.startswith(magic):
             raise DataError(f"the file is {what}, not a table; {remedy}", path=path)
-    codec = next((name for magic, name in _MAGIC if raw.startswith(magic)), None)
+    codec = codec_of(raw)
     name = path.name.lower()
     suffix = next((end for end in COMPRESSED_SUFFIXES if name.endswith(end)), None)
     data = raw if codec is None else _decompress(raw, codec, path, max_bytes)
@@ -85,7 +87,7 @@ def peek_bytes(path: Path, size: int = 256) -> bytes:
         if path.is_file():
             with path.open("rb") as file:
                 start = file.read(max(size, 8))
-            if not any(start.startswith(magic) for magic, _ in _MAGIC):
+            if codec_of(start) is None:
                 return start[:size]
     except OSError as error:
         raise DataError(f"cannot read the file: {error}", path=path) from error
@@ -111,23 +113,33 @@ def _read_raw(path: Path, max_bytes: int) -> bytes:
         raise DataError(f"cannot read the file: {error}", path=path) from error
 
 
-def _open(raw: bytes, codec: str) -> IO[bytes]:
-    stream = io.BytesIO(raw)
+def codec_of(start: bytes) -> str | None:
+    """Name the compression of data by their first bytes: gzip, zstd, xz, bz2 or None."""
+    return next((name for magic, name in _MAGIC if start.startswith(magic)), None)
+
+
+def open_codec(stream: IO[bytes], codec: str) -> IO[bytes]:
+    """Return a stream of the decompressed bytes of `stream`; reading it may raise `DAMAGE`.
+
+    Args:
+        stream: compressed bytes, several members in a row allowed.
+        codec: a name that `codec_of` gave.
+    """
     if codec == "gzip":
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if codec == "xz":
         return cast(IO[bytes], lzma.LZMAFile(stream))
     if codec == "bz2":
         return cast(IO[bytes], bz2.BZ2File(stream))
-    return cast(IO[bytes], pa.CompressedInputStream(pa.BufferReader(raw), "zstd"))
+    return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"))
 
 
 def _decompress(raw: bytes, codec: str, path: Path, max_bytes: int) -> bytes:
-    limit = min(max_bytes, max(_RATIO_FLOOR, MAX_RATIO * len(raw)))
+    limit = min(max_bytes, max(RATIO_FLOOR, MAX_RATIO * len(raw)))
     parts: list[bytes] = []
     total = 0
     try:
-        with _open(raw, codec) as stream:
+        with open_codec(io.BytesIO(raw), codec) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)
                 if total > limit:
@@ -138,7 +150,7 @@ def _decompress(raw: bytes, codec: str, path: Path, max_bytes: int) -> bytes:
                         path=path,
                     )
                 parts.append(chunk)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise DataError(
             f"the {codec} data is damaged or cut short ({error}); fetch or write it again",
             path=path,

@@ -1,0 +1,116 @@
+"""Marks of Markdown and HTML taken out of running text, so that words remain."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from litebert.data.corpus.decoding import Line
+
+__all__ = ["markdown_lines", "without_html"]
+
+_HEADING: Final = re.compile(r"^ {0,3}#{1,6}(?:\s+|$)(.*?)[\s#]*$")
+_RULE: Final = re.compile(
+    r"^\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,}|`{3,}\w*|~{3,}\w*)$"
+)
+_QUOTE: Final = re.compile(r"^(?:\s{0,3}>\s?)+")
+_BULLET: Final = re.compile(r"^\s*[*+-]\s+(?=\S)")
+_IMAGE: Final = re.compile(r"!\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}\)")
+_LINK: Final = re.compile(r"\[([^\[\]]{0,1000})\]\([^()\s]{0,2000}(?:\s+\"[^\"]{0,1000}\")?\)")
+_EMPHASIS: Final = re.compile(
+    r"(?<![^\W_])(?<!\\)_+|(?<!\\)_+(?![^\W_])"
+    r"|(?<![^\W_])(?<!\\)\*+(?=\S)|(?<=[^\s\\])\*+(?![^\W_])|`+"
+)
+_ESCAPE: Final = re.compile(r"\\([\\`*_{}\[\]()#+.!>~|-])")
+_NAMED: Final = re.compile(r"^#{1,2} \w+: ")
+_MARKS: Final = re.compile(r"[*_`\\\[<&]")
+_HEAD_LINES: Final = 40
+
+_BLOCK_TAG: Final = re.compile(
+    r"<\s*/?\s*(?:p|br|div|li|ul|ol|dl|dt|dd|h[1-6]|tr|table|hr|blockquote|section|article)"
+    r"(?:\s[^<>]{0,2000})?/?>",
+    re.IGNORECASE,
+)
+_INLINE_TAG: Final = re.compile(
+    r"<\s*/?\s*(?:a|abbr|b|big|cite|code|em|font|i|img|mark|q|s|small|span|strike|strong|sub|sup"
+    r"|td|th|tbody|thead|tt|u)(?:\s[^<>]{0,2000})?/?>",
+    re.IGNORECASE,
+)
+_COMMENT: Final = re.compile(r"<!--.{0,10000}?-->", re.DOTALL)
+_MANY_BREAKS: Final = re.compile(r"\s*\n\s*\n\s*")
+
+
+def without_html(text: str) -> str:
+    """Return text without the usual HTML tags, and with entities decoded.
+
+    Tags of blocks part paragraphs. What only looks like a tag, `a < b` or `<unk>`, stays.
+    """
+    if "<" in text:
+        text = _COMMENT.sub(" ", text)
+        text = _INLINE_TAG.sub("", _BLOCK_TAG.sub("\n\n", text))
+    if "&" in text:
+        text = html.unescape(text)
+    return _MANY_BREAKS.sub("\n\n", text).strip() if "\n" in text else text.strip()
+
+
+def markdown_lines(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines without the marks of Markdown; a heading becomes a paragraph of its own.
+
+    A head of metadata (`# Title: ...`, `## Author: ...`, a rule; or YAML between `---` lines) is
+    left out.
+    """
+    for number, text, goes_on in _without_head(lines):
+        if _RULE.match(text):
+            yield number, "", False
+            continue
+        heading = _HEADING.match(text)
+        if heading is not None:
+            yield number, "", False
+            yield number, _inline(heading[1]), goes_on
+            yield number, "", False
+            continue
+        if text[:1] in "> *+-":
+            text = _BULLET.sub("", _QUOTE.sub("", text))
+        yield number, _inline(text), goes_on
+
+
+def _inline(text: str) -> str:
+    if _MARKS.search(text) is None:
+        return text
+    if "<" in text or "&" in text:
+        text = without_html(text)
+    if "](" in text:
+        text = _LINK.sub(r"\1", _IMAGE.sub("", text))
+    text = _EMPHASIS.sub("", text)
+    return _ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def _without_head(lines: Iterable[Line]) -> Iterator[Line]:
+    """Leave out metadata if they end with a rule within the first lines of the file."""
+    rest = iter(lines)
+    held: list[Line] = []
+    is_yaml = False
+    named = 0
+    for line in rest:
+        held.append(line)
+        text = line[1].strip()
+        if len(held) == 1 and text == "---":
+            is_yaml = True
+            continue
+        if is_yaml:
+            if text in ("---", "..."):
+                held = []
+                break
+            is_head = True
+        else:
+            if _RULE.match(text) and named >= 2:
+                held = []
+                break
+            named += _NAMED.match(text) is not None
+            is_head = not text or _HEADING.match(text) is not None
+        if not is_head or len(held) >= _HEAD_LINES:
+            break
+    yield from held
+    yield from rest
