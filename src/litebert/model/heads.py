@@ -6,11 +6,12 @@ A head sees packed hidden states; padded batches are unpacked afterwards.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from litebert.errors import SettingsError
+from litebert.model.chunked_loss import chunked_cross_entropy
 from litebert.model.config import AlbertConfig
 from litebert.model.head_kinds import head_kind
 from litebert.model.layers import LayerNorm, activate
@@ -35,8 +36,20 @@ class MlmHead(nn.Module):
         self, hidden: Float[Tensor, "P H"], table: Float[Tensor, "V E"]
     ) -> Float[Tensor, "P V"]:
         """Return the logits over the vocabulary; `table` is the tied token embedding."""
-        inner = self.norm(activate(self.dense(hidden), self.activation))
-        return functional.linear(inner, table, self.bias)
+        return functional.linear(self.transform(hidden), table, self.bias)
+
+    def transform(self, hidden: Float[Tensor, "P H"]) -> Float[Tensor, "P E"]:
+        """Return what is compared with each row of the token table."""
+        return self.norm(activate(self.dense(hidden), self.activation))
+
+    def loss(
+        self,
+        hidden: Float[Tensor, "P H"],
+        table: Float[Tensor, "V E"],
+        targets: Int[Tensor, " P"],
+    ) -> Float[Tensor, ""]:
+        """Return the summed cross-entropy in nats; the logits never exist as a whole."""
+        return chunked_cross_entropy(self.transform(hidden), table, self.bias, targets)
 
 
 class ClassifierHead(nn.Module):
