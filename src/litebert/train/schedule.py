@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Literal, Protocol
 
 from litebert.errors import SettingsError
 from litebert.registry import Registry
+from litebert.train.settings import TrainSettings
 
 
 class Schedule(Protocol):
@@ -24,6 +26,20 @@ class Schedule(Protocol):
 
 
 SCHEDULES: Final[Registry[Schedule]] = Registry("schedule")
+
+
+def make_schedule(settings: TrainSettings) -> Schedule:
+    """Return the schedule that the settings name, with the settings that belong to it.
+
+    Raises:
+        SettingsError: as `find_schedule`.
+    """
+    schedule = find_schedule(settings.schedule)
+    if schedule is wsd:
+        return partial(
+            wsd, decay_fraction=settings.decay_fraction, decay_shape=settings.decay_shape
+        )
+    return schedule
 
 
 def find_schedule(name: str) -> Schedule:
@@ -91,3 +107,35 @@ def cosine(step: float, total_steps: float, warmup_steps: float) -> float:
         return step / warmup_steps
     part = min(1.0, (step - warmup_steps) / max(1.0, total_steps - warmup_steps))
     return 0.5 * (1.0 + math.cos(math.pi * part))
+
+
+def wsd(
+    step: float,
+    total_steps: float,
+    warmup_steps: float,
+    *,
+    decay_fraction: float = 0.2,
+    decay_shape: Literal["sqrt", "linear"] = "sqrt",
+) -> float:
+    """Rise linearly to 1, stay there, and fall to 0 over the last part of the run.
+
+    Until the fall begins nothing depends on the length of the run.
+
+    Args:
+        step: updates done.
+        total_steps: updates of the whole run.
+        warmup_steps: updates over which the rate rises.
+        decay_fraction: part of the run, in (0, 1], over which the rate falls; not into the warm-up.
+        decay_shape: 1 - sqrt(part) or 1 - part of the fall that has passed.
+
+    Source: Hu et al. 2024 (MiniCPM), section 4; Hägele et al. 2024 for 1 - sqrt.
+    """
+    if step < warmup_steps:
+        return step / warmup_steps
+    start = max(warmup_steps, (1.0 - decay_fraction) * total_steps)
+    fall = total_steps - start
+    part = min(1.0, max(0.0, step - start) / fall) if fall > 0 else 1.0
+    return 1.0 - (math.sqrt(part) if decay_shape == "sqrt" else part)
+
+
+SCHEDULES.register("wsd")(wsd)  # as a call: the function keeps its own keywords
