@@ -17,8 +17,8 @@ from litebert.errors import DataError
 
 __all__ = ["ChunkedScores", "chunked_cross_entropy", "chunked_scores"]
 
-_CHUNK_LOGITS: Final = 1 << 21
-"""Logits that exist at one time (8 MB in float32): small enough for a CPU's cache to help."""
+_CHUNK_LOGITS: Final = 1 << 22
+"""Logits that exist at one time, 16 MB in float32."""
 _MIN_CHUNK_ROWS: Final = 16
 """Matrix products of fewer rows are slow."""
 _DEVICE_CHUNK_LOGITS: Final = 1 << 26
@@ -58,7 +58,7 @@ def chunked_cross_entropy(
         table: one row for each id.
         bias: one number for each id.
         targets: ids in [0, V).
-        chunk_rows: rows at a time, >= 1; None: as many as make about 2 million logits.
+        chunk_rows: rows at a time, >= 1; None: as many as make about 4 million logits.
 
     Raises:
         DataError: a target outside the vocabulary. Checked on the CPU; a CUDA device stops by
@@ -66,7 +66,7 @@ def chunked_cross_entropy(
     """
     _check(targets, table)
     total: Any = _ChunkedCrossEntropy.apply(
-        inner, table, bias, targets, chunk_rows or _rows(table), _product_dtype(inner)
+        inner, table, bias, targets, chunk_rows or _rows(len(inner), table), _product_dtype(inner)
     )
     return total
 
@@ -100,7 +100,7 @@ def chunked_scores(
     drawn: list[Tensor] = []
     product = _product_dtype(inner)
     weights = table.to(product)
-    rows = _rows(table)
+    rows = _rows(len(inner), table)
     for start in range(0, len(inner), rows):
         part = slice(start, start + rows)
         logits = _logits(inner[part].to(product), weights, bias)
@@ -138,7 +138,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         total = torch.zeros((), dtype=sums, device=inner.device)
         wants_inner, wants_table, wants_bias = ctx.needs_input_grad[:3]
         inner_grad = torch.empty_like(narrow) if wants_inner else None
-        table_grad = torch.zeros_like(table, dtype=sums) if wants_table else None
+        table_grad = torch.empty_like(table, dtype=sums) if wants_table else None
+        if table_grad is not None and not len(inner):
+            table_grad.zero_()
         bias_grad = torch.zeros_like(bias, dtype=sums) if wants_bias else None
         for start in range(0, len(inner), rows):
             part = slice(start, start + rows)
@@ -159,7 +161,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 if inner_grad is not None:
                     torch.mm(slopes, weights, out=inner_grad[part])
                 if table_grad is not None:
-                    _add_product(table_grad, slopes.t(), narrow[part])
+                    _add_product(table_grad, slopes.t(), narrow[part], is_first=start == 0)
         ctx.save_for_backward(inner_grad, table_grad, bias_grad)
         ctx.dtypes = inner.dtype, table.dtype, bias.dtype
         return total
@@ -174,9 +176,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return (*scaled, None, None, None)
 
 
-def _add_product(target: Tensor, left: Tensor, right: Tensor) -> None:
+def _add_product(target: Tensor, left: Tensor, right: Tensor, *, is_first: bool) -> None:
+    """Add `left @ right` to the target; the first product overwrites what lies there."""
     if left.dtype == target.dtype:
-        target.addmm_(left, right)
+        torch.addmm(target, left, right, beta=0.0 if is_first else 1.0, out=target)
+    elif is_first:
+        target.copy_(left @ right)
     else:
         target += left @ right
 
@@ -196,9 +201,12 @@ def _product_dtype(inner: Tensor) -> torch.dtype:
     return inner.dtype
 
 
-def _rows(table: Tensor) -> int:
+def _rows(total: int, table: Tensor) -> int:
+    """Return the rows of a chunk, so that all chunks are about equally large."""
     logits = _CHUNK_LOGITS if table.device.type == "cpu" else _DEVICE_CHUNK_LOGITS
-    return max(_MIN_CHUNK_ROWS, logits // len(table))
+    most = max(_MIN_CHUNK_ROWS, logits // len(table))
+    chunks = max(1, -(-total // most))
+    return max(1, -(-total // chunks))
 
 
 def _check(targets: Tensor, table: Tensor) -> None:
