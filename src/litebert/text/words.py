@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["word_boundaries", "word_flags"]
+__all__ = ["character_kind", "word_boundaries", "word_flags"]
 
 
 # One letter per kind of character; a text becomes a string of these, which a pattern then cuts.
@@ -105,11 +105,12 @@ class _KindTable(dict[int, str]):
     """Code point -> kind, worked out on first use."""
 
     def __missing__(self, code: int) -> str:
-        kind = self[code] = _kind(code)
+        kind = self[code] = character_kind(code)
         return kind
 
 
-def _kind(code: int) -> str:
+def character_kind(code: int) -> str:
+    """Return the kind of a character, one letter; a blank is " ", see the pattern above."""
     character = chr(code)
     if character.isspace() or code == _ZERO_WIDTH_SPACE:
         return _SPACE
