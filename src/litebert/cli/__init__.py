@@ -16,8 +16,11 @@ from litebert.cli import (
     evaluate,
     info,
     predict,
+    prepare,
+    pretrain,
     quickstart,
     train,
+    vocab,
 )
 from litebert.cli.faults import FaultGroup
 from litebert.cli.output import prepare_streams
@@ -61,6 +64,8 @@ def root(
 
 
 app.command("train")(train.train)
+app.command("prepare")(prepare.prepare)
+app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("quickstart")(quickstart.quickstart)
@@ -68,6 +73,7 @@ app.command("info")(info.info)
 app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("convert")(convert.convert)
+app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")
 
 

@@ -1,48 +1,31 @@
-"""Figures of a run, as PNG and SVG files and as SVG text that follows the colours of a page.
-
-Figures are built without pyplot, so nothing is registered globally and nothing needs closing.
-Needs matplotlib (extra "train"), imported on first use.
-"""
+"""Figures of a fine-tuning run."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from litebert.checkpoint.fs import make_folder, write_atomic
-from litebert.errors import MissingDependencyError
+from litebert.recipes.figures import (
+    FIRST,
+    INK,
+    MUTED,
+    SECOND,
+    Axes,
+    Figure,
+    Plot,
+    figure_style,
+    new_figure,
+    render,
+)
 from litebert.recipes.verdict import BASELINE_NAMES, format_score, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     from litebert.recipes.summary import RunSummary
 
-__all__ = ["PLOTS", "Plot", "draw_plots", "save_plots"]
-
-Axes = Any
-Figure = Any
-"""matplotlib's own types are looser than strict checking wants."""
-
-INK: Final = "#1d2430"
-MUTED: Final = "#6a7487"
-GRID: Final = "#d9dee7"
-FIRST: Final = "#2f6fde"
-SECOND: Final = "#d9822b"
-PAPER: Final = "#fefefe"
-PAGE_COLOURS: Final = {
-    INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)",
-    FIRST: "var(--first)", SECOND: "var(--second)",
-    PAPER: "none",
-}  # fmt: skip
-"""What each colour becomes in a page, so that dark mode recolours figures too."""
+__all__ = ["PLOTS", "draw_plots"]
 
 ANNOTATED_CLASSES: Final = 12
 """Up to this many classes the confusion matrix shows its counts."""
@@ -52,33 +35,6 @@ NAME_LENGTH: Final = 22
 MAX_BARS: Final = 60
 MIN_SMOOTHED: Final = 60
 """From this many points on, the loss gets a smoothed line."""
-PNG_DPI: Final = 130
-_WIDE_SCRIPTS: Final = (
-    "Noto Sans CJK JP", "Noto Sans CJK SC", "IPAGothic", "WenQuanYi Zen Hei", "Droid Sans Fallback",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """One finished figure."""
-
-    png: bytes
-    svg: str
-    """A standalone SVG document; its text is text, not outlines."""
-
-    def for_page(self, title: str) -> str:
-        """Return an `<svg>` element for a page, recoloured by CSS variables (`PAGE_COLOURS`).
-
-        `title` is what a screen reader says; it must already be escaped for HTML.
-        """
-        body = self.svg[self.svg.index("<svg") :]
-        # The description block names outside schemas; a page without a network needs none.
-        body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-        for colour, variable in PAGE_COLOURS.items():
-            body = body.replace(colour, variable)
-        head, rest = body.split(">", 1)
-        head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-        return f'{head} role="img" aria-label="{title}"><title>{title}</title>{rest}'
 
 
 def draw_plots(summary: RunSummary, names: Iterable[str] | None = None) -> dict[str, Plot]:
@@ -89,25 +45,11 @@ def draw_plots(summary: RunSummary, names: Iterable[str] | None = None) -> dict[
     """
     plots: dict[str, Plot] = {}
     for name in PLOTS if names is None else names:
-        with _style(name):
-            figure = PLOTS[name](summary)
-            if figure is None:
-                continue
-            png, svg = io.BytesIO(), io.StringIO()
-            figure.savefig(png, format="png", dpi=PNG_DPI, facecolor=PAPER)
-            figure.set_layout_engine("none")  # keeps the layout that was found for the PNG
-            metadata = {"Date": None, "Creator": "litebert"}
-            figure.savefig(svg, format="svg", facecolor=PAPER, metadata=metadata)
-            plots[name] = Plot(png.getvalue(), svg.getvalue())
+        with figure_style(name):
+            plot = render(PLOTS[name](summary))
+            if plot is not None:
+                plots[name] = plot
     return plots
-
-
-def save_plots(plots: Mapping[str, Plot], folder: Path) -> None:
-    """Write NAME.png and NAME.svg of every plot; the folder is made if need be."""
-    make_folder(folder)
-    for name, plot in plots.items():
-        write_atomic(folder / f"{name}.png", plot.png)
-        write_atomic(folder / f"{name}.svg", plot.svg.encode())
 
 
 def draw_curves(summary: RunSummary) -> Figure | None:
@@ -115,7 +57,7 @@ def draw_curves(summary: RunSummary) -> Figure | None:
     scores = {name: curve for name, curve in summary.eval_scores.items() if curve.steps}
     if not summary.loss.steps and not scores:
         return None
-    figure = _figure(7.2, 4.8 if scores else 2.8)
+    figure = new_figure(7.2, 4.8 if scores else 2.8)
     rows = figure.subplots(2 if scores else 1, 1, sharex=True, squeeze=False)[:, 0]
     _draw_loss(rows[0], summary)
     if scores:
@@ -137,7 +79,7 @@ def draw_confusion(summary: RunSummary) -> Figure | None:
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     is_named = size <= NAMED_CLASSES
     side = float(np.clip(2.6 + 0.34 * size, 3.6, 9.0)) if is_named else 7.0
-    figure = _figure(side + (1.4 if is_named else 1.0), side)
+    figure = new_figure(side + (1.4 if is_named else 1.0), side)
     axes = figure.subplots()
     # The square root makes single mistakes visible beside a full diagonal.
     image = axes.imshow(share, cmap=_blues(), norm=_root(), interpolation="nearest")
@@ -164,7 +106,7 @@ def draw_reliability(summary: RunSummary) -> Figure | None:
     bins = [item for item in summary.reliability if item.count]
     if not bins:
         return None
-    figure = _figure(5.2, 4.6)
+    figure = new_figure(5.2, 4.6)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     width = bins[0].high - bins[0].low
     middle = [(item.low + item.high) / 2 for item in bins]
@@ -190,7 +132,7 @@ def draw_lengths(summary: RunSummary) -> Figure | None:
     limit = summary.max_length
     # One very long text must not squeeze the others into one bar.
     shown = int(max(limit * 1.25, _quantile(lengths, counts, 0.995) * 1.1, 8))
-    figure = _figure(7.2, 2.8)
+    figure = new_figure(7.2, 2.8)
     axes = figure.subplots()
     width = -(-shown // MAX_BARS)
     edges = np.arange(0, shown + 2 * width, width) - 0.5
@@ -225,7 +167,7 @@ def draw_baselines(summary: RunSummary) -> Figure | None:
     if metric not in summary.scores:
         return None
     rows.append(("this model", summary.scores[metric], FIRST))
-    figure = _figure(7.2, 0.7 + 0.5 * len(rows))
+    figure = new_figure(7.2, 0.7 + 0.5 * len(rows))
     axes = figure.subplots()
     place = np.arange(len(rows))[::-1]
     values = np.array([value for _, value, _ in rows])
@@ -246,7 +188,7 @@ def draw_points(summary: RunSummary) -> Figure | None:
     if not summary.points:
         return None
     points = np.array(summary.points)
-    figure = _figure(4.8, 4.4)
+    figure = new_figure(4.8, 4.4)
     axes = figure.subplots()
     ends = [float(points.min()), float(points.max())]
     axes.plot(ends, ends, color=MUTED, linestyle="--", linewidth=1)
@@ -305,44 +247,6 @@ def _draw_scores(axes: Axes, summary: RunSummary) -> None:
                          linestyle="--" if item.name == "tfidf" else "-.", label=name)  # fmt: skip
     axes.set_ylabel("evaluation")
     axes.legend(loc="best")
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure as MatplotlibFigure
-
-    return MatplotlibFigure(figsize=(width, height), layout="constrained")
-
-
-@contextmanager
-def _style(name: str) -> Generator[None]:
-    try:
-        import matplotlib as mpl
-        from matplotlib import font_manager
-    except ImportError as error:
-        raise MissingDependencyError(
-            "matplotlib", extra="train", purpose="drawing plots"
-        ) from error
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    settings: dict[str, Any] = {
-        "font.family": ["DejaVu Sans", *(font for font in _WIDE_SCRIPTS if font in known)],
-        "font.size": 10, "text.color": INK, "text.parse_math": False,
-        "axes.facecolor": PAPER,
-        "axes.edgecolor": GRID, "axes.labelcolor": MUTED, "axes.grid": True,
-        "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
-        "grid.color": GRID, "grid.linewidth": 0.7, "xtick.color": MUTED, "ytick.color": MUTED,
-        "xtick.labelcolor": INK, "ytick.labelcolor": INK, "legend.frameon": False,
-        "legend.fontsize": 9, "lines.linewidth": 1.8, "svg.fonttype": "none",
-        "svg.hashsalt": f"litebert-{name}",
-    }  # fmt: skip
-    with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcdefaults()
-        cast("dict[str, Any]", mpl.rcParams).update(settings)
-        # A label in a script that no installed font has is drawn as boxes; the SVG is right.
-        warnings.filterwarnings(
-            "ignore", message=r"constrained_layout not applied", category=UserWarning
-        )
-        warnings.filterwarnings("ignore", message=r".*missing from font.*", category=UserWarning)
-        yield
 
 
 def _blues() -> Any:

@@ -22,7 +22,7 @@ from litebert.recipes.verdict import BASELINE_NAMES, format_score, judge, readab
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litebert.recipes.plots import Plot
+    from litebert.recipes.figures import Plot
     from litebert.recipes.summary import RunSummary
 
 __all__ = ["CONTENT_POLICY", "render_report"]

@@ -26,6 +26,7 @@ __all__ = [
     "RunFolder",
     "environment",
     "model_folder",
+    "newest_folder",
     "next_folder",
     "require_free",
     "resume_command",
@@ -34,7 +35,7 @@ __all__ = [
 BEST: Final = "model-best"
 LAST: Final = "model-last"
 CONFIG: Final = "config.toml"
-_NUMBERED: Final = re.compile(r"-(\d+)$")
+_RUNS: Final = Path("runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def require_free(path: Path) -> None:
 
 
 def resume_command(path: Path) -> str:
-    """Return the command that goes on with the run in `path`."""
+    """Return the command that goes on with the fine-tuning run in `path`."""
     return f"litebert train --resume {shlex.quote(str(path))}"
 
 
@@ -173,15 +174,25 @@ def environment() -> dict[str, Any]:
 
 def next_folder(name: str) -> Path:
     """Return the next free `runs/NAME-N`."""
-    parent = Path("runs")
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-    taken = (
-        [match for entry in parent.iterdir() if entry.name.startswith(slug + "-")
-         and (match := _NUMBERED.search(entry.name))]
-        if parent.is_dir() else []
-    )  # fmt: skip
-    number = 1 + max((int(match.group(1)) for match in taken), default=0)
-    return parent / f"{slug}-{number}"
+    slug = _slug(name)
+    return _RUNS / f"{slug}-{1 + max(_numbers(slug), default=0)}"
+
+
+def newest_folder(name: str) -> Path | None:
+    """Return the `runs/NAME-N` with the largest number, None without one."""
+    slug = _slug(name)
+    numbers = _numbers(slug)
+    return _RUNS / f"{slug}-{max(numbers)}" if numbers else None
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+
+
+def _numbers(slug: str) -> list[int]:
+    pattern = re.compile(re.escape(slug) + r"-(\d+)")
+    entries = _RUNS.iterdir() if _RUNS.is_dir() else ()
+    return [int(match.group(1)) for entry in entries if (match := pattern.fullmatch(entry.name))]
 
 
 def _not_found(path: Path) -> FileNotFoundError:

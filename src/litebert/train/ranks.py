@@ -99,9 +99,16 @@ class Ranks:
         return parts[-1].tolist()
 
     def share_state(
-        self, state: tuple[dict[str, Tensor], dict[str, Any]] | None
+        self,
+        state: tuple[dict[str, Tensor], dict[str, Any]] | None,
+        *,
+        is_patient: bool = False,
     ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return what rank 0 gave: tensors and JSON scalars, or None.
+
+        Args:
+            state: on rank 0 what to give; elsewhere ignored.
+            is_patient: wait as long as a start may take, while rank 0 prepares.
 
         Raises:
             RankLostError: another process died or hangs.
@@ -114,13 +121,13 @@ class Ranks:
             tensors = {name: t.detach().cpu().contiguous() for name, t in state[0].items()}
             content = len(header).to_bytes(8, "little") + header + save_tensors(tensors)
         size = torch.tensor([len(content)], dtype=torch.int64)
-        self._broadcast(size)
+        self._broadcast(size, None if is_patient else self._group)
         if not int(size):
             return None
         data = torch.empty(int(size), dtype=torch.uint8)
         if self.is_first:
             data.copy_(torch.from_numpy(np.frombuffer(content, np.uint8).copy()))
-        self._broadcast(data)
+        self._broadcast(data, self._group)
         if self.is_first:
             return state
         raw = data.numpy().tobytes()
@@ -128,15 +135,15 @@ class Ranks:
         return load_tensors(raw[end:]), json.loads(raw[8:end])
 
     def _all_reduce(self, values: Tensor) -> None:
-        self._talk(distributed.all_reduce, values)
+        self._talk(distributed.all_reduce, values, self._group)
 
-    def _broadcast(self, values: Tensor) -> None:
-        self._talk(distributed.broadcast, values, src=0)
+    def _broadcast(self, values: Tensor, group: Any) -> None:
+        self._talk(distributed.broadcast, values, group, src=0)
 
-    def _talk(self, operation: Any, values: Tensor, **options: Any) -> None:
-        moved = values.to(_device_of(self._group))
+    def _talk(self, operation: Any, values: Tensor, group: Any, **options: Any) -> None:
+        moved = values.to(_device_of(group))
         try:
-            operation(moved, group=self._group, **options)
+            operation(moved, group=group, **options)
         except RuntimeError as error:  # gloo and NCCL report peers that died or hang like this
             reason = str(error).partition("\n")[0]
             raise RankLostError(

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sample_run import hostile_run, sample_run
 
 from litebert.errors import MissingDependencyError
-from litebert.recipes.plots import PLOTS, draw_plots, save_plots
+from litebert.recipes.figures import save_plots
+from litebert.recipes.plots import PLOTS, draw_plots
 from litebert.recipes.summary import Curve
 
 pytest.importorskip("matplotlib")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from litebert.checkpoint.fs import write_atomic
 from litebert.errors import MissingDependencyError
 from litebert.recipes.card import render_card
+from litebert.recipes.figures import save_plots
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.summary import summarize
-from litebert.recipes.plots import draw_plots, save_plots
+from litebert.recipes.plots import draw_plots
 from litebert.recipes.report import render_report
 from litebert.recipes.run_folder import RunFolder, environment
 from litebert.recipes.summary import RunSummary
