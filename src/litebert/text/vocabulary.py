@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, cast
 
@@ -58,6 +58,7 @@ def train_vocabulary(
     character_coverage: float = 0.99995,
     max_texts: int = 10_000_000,
     seed: int = 12345,
+    on_warning: Callable[[str], None] | None = None,
 ) -> Tokenizer:
     """Learn a unigram vocabulary, write its tokenizer files, and return the tokenizer.
 
@@ -75,6 +76,7 @@ def train_vocabulary(
             suits Chinese and Japanese, whose rarest characters would crowd out everything else.
         max_texts: sentences that are sampled at most.
         seed: of that sampling.
+        on_warning: told when marks that carry meaning were dropped; None logs it.
 
     Raises:
         DataError: no text at all, or one that is not a string.
@@ -92,10 +94,10 @@ def train_vocabulary(
     sentences = _sentences(texts, TextNormalizer(rules), vowels)
     data = _train(sentences, size, character_coverage, max_texts, seed)
     if vowels is not None and vowels.are_common:
-        _log.warning(
-            "%.0f%% of the corpus are vowel signs and other marks that carry meaning, and dropping "
-            "accents takes some of them away; use keep_accents=True for such scripts",
-            100 * vowels.fraction,
+        (on_warning or _log.warning)(
+            f"{vowels.fraction:.0%} of the corpus are vowel signs and other marks that carry "
+            "meaning, and dropping accents takes some of them away; use keep_accents=True for such "
+            "scripts"
         )
     tokenizer = Tokenizer(SpmPieces(data, rules, SpecialTokens()))
     if tokenizer.vocab_size < size:

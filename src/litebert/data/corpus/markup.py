@@ -71,7 +71,7 @@ def markdown_lines(lines: Iterable[Line]) -> Iterator[Line]:
             yield number, _inline(heading[1]), goes_on
             yield number, "", False
             continue
-        if text[:1] in "> *+-":
+        if text and text[0] in "> *+-":
             text = _BULLET.sub("", _QUOTE.sub("", text))
         yield number, _inline(text), goes_on
 
