@@ -13,6 +13,7 @@ from typing import Final
 
 from litebert.errors import CheckpointError
 from litebert.model.head_kinds import HEADS
+from litebert.model.options import PROJECTIONS
 
 __all__ = [
     "ARCHITECTURE_HEADS",
@@ -89,6 +90,14 @@ _LAYERS: Final = frozenset(
     if ours.endswith(".")
 )
 _INDEX: Final = r"(0|[1-9][0-9]{0,4})"
+# Weights of options; no published model has them, so they have no published name.
+_OPTIONS: Final = re.compile(
+    rf"encoder\.(?:attentions\.{_INDEX}\.(?:relative_key\.weight|relative_query\.(?:weight|bias))"
+    rf"|ffns\.{_INDEX}\.gate\.(?:weight|bias)"
+    rf"|adapters\.{_INDEX}\.(?:{'|'.join(PROJECTIONS)})\.[ab]"
+    r"|relative\.(?:table\.weight|norm\.(?:weight|bias))"
+    r"|depths\.weight|final_norm\.(?:weight|bias))"
+)
 _OUR_BLOCK: Final = re.compile(rf"encoder\.(attentions|ffns)\.{_INDEX}\.([a-z]+)\.(weight|bias)")
 _PUBLISHED_BLOCK: Final = re.compile(
     rf"encoder\.albert_layer_groups\.{_INDEX}\.albert_layers\.{_INDEX}\.([A-Za-z_.]+)\.(weight|bias)"
@@ -227,5 +236,7 @@ def _known(name: str) -> str | None:
     stem, _, leaf = name.rpartition(".")
     if stem in _LAYERS:
         return name if leaf == "weight" or (leaf == "bias" and stem not in _TABLES) else None
+    if _OPTIONS.fullmatch(name):
+        return name
     match = _OUR_BLOCK.fullmatch(name)
     return name if match and match[3] in dict(_BLOCK[match[1]]) else None

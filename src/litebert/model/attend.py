@@ -7,8 +7,7 @@ in the number of key-value heads.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -18,9 +17,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from litebert.model.packing import Packing, gather_rows, scatter_rows
+from litebert.model.packing import Bucket, Packing, gather_rows, scatter_rows
 
-__all__ = ["HeadLayout", "attend", "attend_padded", "attention_probabilities"]
+__all__ = [
+    "HeadLayout",
+    "attend",
+    "attend_buckets",
+    "attend_padded",
+    "over_buckets",
+    "repeat_heads",
+]
 
 _aten = torch.ops.aten
 FLASH_FROM: Final = 96
@@ -75,15 +81,29 @@ def attend_buckets(
     qkv: Float[Tensor, "T W"], layout: HeadLayout, packing: Packing, *, dropout_prob: float = 0.0
 ) -> Float[Tensor, "T H"]:
     """As `attend`, by way of small padded batches of similar length: few, large launches."""
+
+    def attend_one(padded: Tensor, bucket: Bucket | None) -> Tensor:
+        mask = None if bucket is None else bucket.mask
+        return attend_padded(padded, layout, mask, dropout_prob=dropout_prob)
+
+    return over_buckets(qkv, layout, packing, attend_one)
+
+
+def over_buckets(
+    qkv: Float[Tensor, "T W"],
+    layout: HeadLayout,
+    packing: Packing,
+    attend_one: Callable[[Tensor, Bucket | None], Tensor],
+) -> Float[Tensor, "T H"]:
+    """Return what `attend_one` makes of each bucket [b, w, W]; None stands for the whole, unpadded."""
     if packing.is_rectangular:
         padded = qkv.view(packing.num_sequences, packing.max_length, -1)
-        return attend_padded(padded, layout, None, dropout_prob=dropout_prob).flatten(0, 1)
+        return attend_one(padded, None).flatten(0, 1)
     result = qkv.new_zeros(qkv.shape[0], layout.widths[0])
     for bucket in packing.buckets:
         size = bucket.shape[0] * bucket.shape[1]
         padded = scatter_rows(gather_rows(qkv, bucket.rows), bucket.slots, size)
-        padded = padded.unflatten(0, bucket.shape)
-        part = attend_padded(padded, layout, bucket.mask, dropout_prob=dropout_prob)
+        part = attend_one(padded.unflatten(0, bucket.shape), bucket)
         result = result.index_copy(0, bucket.rows, gather_rows(part.flatten(0, 1), bucket.slots))
     return result
 
@@ -104,7 +124,7 @@ def attend_padded(
         dropout_prob: dropout of the attention probabilities, in [0, 1).
     """
     query, key, value = (
-        _repeat_heads(part.unflatten(-1, (-1, layout.size)), layout.heads).transpose(1, 2)
+        repeat_heads(part.unflatten(-1, (-1, layout.size)), layout.heads).transpose(1, 2)
         for part in qkv.split(layout.widths, dim=-1)
     )  # [B, A, S, D]
     output = functional.scaled_dot_product_attention(
@@ -113,23 +133,8 @@ def attend_padded(
     return output.transpose(1, 2).flatten(2)  # [B, S, H]
 
 
-def attention_probabilities(
-    qkv: Float[Tensor, "T W"], layout: HeadLayout, packing: Packing
-) -> tuple[Float[Tensor, "A n n"], ...]:
-    """Return the attention probabilities of each sequence of a packed batch, [A, n, n] each."""
-    query, key, _ = (
-        _repeat_heads(part.unflatten(-1, (-1, layout.size)), layout.heads)
-        for part in qkv.split(layout.widths, dim=-1)
-    )  # [T, A, D]
-    scale = 1.0 / math.sqrt(layout.size)
-    return tuple(
-        torch.softmax(q.permute(1, 0, 2) @ k.permute(1, 2, 0) * scale, dim=-1)  # [A, n, n]
-        for q, k in zip(query.split(packing.lengths), key.split(packing.lengths), strict=True)
-    )
-
-
-def _repeat_heads(part: Tensor, heads: int) -> Tensor:
-    """[..., K, D] -> [..., A, D], each key-value head for its group of query heads."""
+def repeat_heads(part: Float[Tensor, "*any K D"], heads: int) -> Float[Tensor, "*any A D"]:
+    """Return [..., K, D] as [..., A, D], each key-value head for its group of query heads."""
     if part.shape[-2] == heads:
         return part
     return part.repeat_interleave(heads // part.shape[-2], dim=-2)
@@ -142,7 +147,7 @@ def _expand_groups(qkv: Tensor, layout: HeadLayout) -> Tensor:
         [
             query,
             *(
-                _repeat_heads(part.unflatten(-1, (-1, layout.size)), layout.heads).flatten(1)
+                repeat_heads(part.unflatten(-1, (-1, layout.size)), layout.heads).flatten(1)
                 for part in (key, value)
             ),
         ],

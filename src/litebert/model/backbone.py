@@ -129,13 +129,12 @@ class AlbertModel(nn.Module):
             DataError: shapes that do not fit, ids outside their table, or a sequence that is too long.
         """
         self._check_packed(input_ids, packing, token_type_ids, position_ids)
-        if position_ids is None:
-            position_ids = packing.position_ids
+        places = packing.position_ids if position_ids is None else position_ids
         trace = None
         if output_hidden_states or output_attentions:
             trace = Trace([] if output_hidden_states else None, [] if output_attentions else None)
-        hidden = self.embeddings(input_ids, token_type_ids, position_ids)
-        hidden = self.encoder(hidden, packing, trace)
+        hidden = self.embeddings(input_ids, token_type_ids, places)
+        hidden = self.encoder(hidden, packing, trace, position_ids)
         pooled = None
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler(packing.first_tokens(hidden)))
@@ -216,7 +215,7 @@ class AlbertModel(nn.Module):
 
     def _check_length(self, length: int) -> None:
         limit = self.config.max_position_embeddings
-        if length > limit:
+        if length > limit and self.config.litebert.has_position_table:
             raise DataError(
                 f"a sequence has {length} tokens, the model has {limit} positions; "
                 "truncate it, or cut it into windows"

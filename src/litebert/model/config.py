@@ -24,12 +24,12 @@ from litebert.model.legacy import (
     MAX_LABELS,
     REQUIRED_KEYS,
 )
+from litebert.model.options import FORMAT_VERSION, LitebertOptions, check_options
 from litebert.model.sharing import SHARING, Plan, make_plan, transformers_groups
 from litebert.settings import Settings, got
 
 __all__ = ["AlbertConfig", "LitebertOptions"]
 
-FORMAT_VERSION: Final = 1
 MAX_SHOWN: Final = 8
 """Faults of one configuration that a message lists."""
 ARCHITECTURES: Final = {
@@ -43,35 +43,6 @@ ARCHITECTURES: Final = {
     "choice": "AlbertForMultipleChoice",
     "embedding": "AlbertModel",
 }
-
-
-class LitebertOptions(Settings):
-    """What the published configuration has no key for."""
-
-    format_version: int = Field(default=FORMAT_VERSION, ge=1, le=FORMAT_VERSION)
-    """Version of this table; a newer one is refused."""
-    sharing: str = "groups"
-    """Registered sharing pattern (`model/sharing.py`); `groups` is the official one."""
-    num_key_value_heads: int | None = Field(default=None, ge=1)
-    """Key-value heads shared by the query heads: 1 = multi-query, None = one for each."""
-    project_embeddings: bool | None = None
-    """Whether E -> H is projected. None: only if E != H, as the official code does."""
-    head: (
-        Literal[
-            "mlm",
-            "sentence_order",
-            "pretraining",
-            "sequence",
-            "token",
-            "span",
-            "choice",
-            "embedding",
-        ]
-        | None
-    ) = None
-    """Head the folder was saved with, where `architectures` cannot say it."""
-    pooling: Literal["cls", "mean"] = "cls"
-    """What the embedding head returns: the pooled first token, or the mean over real tokens."""
 
 
 class AlbertConfig(Settings):
@@ -149,6 +120,7 @@ class AlbertConfig(Settings):
             )
         if self.litebert.project_embeddings is False and self.embedding_size != self.hidden_size:
             raise ValueError("project_embeddings = false needs embedding_size = hidden_size")
+        check_options(self.litebert, self.hidden_size, self.num_attention_heads)
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(
                 f"pad_token_id {self.pad_token_id} is outside the vocabulary of {self.vocab_size}"
@@ -194,7 +166,8 @@ class AlbertConfig(Settings):
         """`albert` only if transformers computes the same function from the same weights."""
         same_plan = transformers_groups(self.plan, self.num_hidden_layers) == self.num_hidden_groups
         same_heads = self.num_key_value_heads == self.num_attention_heads
-        return "albert" if same_plan and same_heads and self.has_projection else "litebert"
+        same_block = self.litebert.is_albert and self.has_projection
+        return "albert" if same_plan and same_heads and same_block else "litebert"
 
     def replace(self, /, **changes: Any) -> AlbertConfig:
         """Return a checked copy with some values changed; `litebert=dict(...)` merges into the options.

@@ -36,6 +36,8 @@ class ParameterCount:
         ffns: all stored feed-forwards with their LayerNorm.
         pooler: dense layer on the first token; 0 without.
         heads: task head; the tied decoder counts nothing, its bias does.
+        options: what options add beside the blocks: relative positions, depth embeddings, low-rank
+            updates, the last norm of pre-norm; 0 for an ALBERT.
     """
 
     embeddings: int
@@ -43,11 +45,13 @@ class ParameterCount:
     ffns: int
     pooler: int
     heads: int
+    options: int = 0
 
     @property
     def total(self) -> int:
         """All parameters."""
-        return self.embeddings + self.attentions + self.ffns + self.pooler + self.heads
+        parts = (self.embeddings, self.attentions, self.ffns, self.pooler, self.heads, self.options)
+        return sum(parts)
 
 
 def parameter_count(
@@ -78,7 +82,9 @@ def count_parameters(
     e, h = config.embedding_size, config.hidden_size
     if pooler is None:
         pooler = head is None or head_kind(head).has_pooler
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    rows = config.vocab_size + config.type_vocab_size
+    if config.litebert.has_position_table:
+        rows += config.max_position_embeddings
     plan = config.plan
     return ParameterCount(
         embeddings=rows * e + 2 * e + (_dense(e, h) if config.has_projection else 0),
@@ -86,6 +92,7 @@ def count_parameters(
         ffns=num_ffns(plan) * (_ffn_weights(config) + 2 * h),
         pooler=_dense(h, h) if pooler else 0,
         heads=0 if head is None else _head_parameters(config, head),
+        options=_option_parameters(config),
     )
 
 
@@ -122,7 +129,9 @@ def flops_per_token(config: AlbertConfig, length: int) -> int:
     """Return the matrix-product operations of one forward pass per token of a sequence.
 
     A multiplication and an addition count two. A training step takes three times as many. Sharing
-    saves none. Softmax, LayerNorm, activations (together about 1 %) and heads are left out.
+    saves none. Softmax, LayerNorm, activations (together about 1 %) and heads are left out, and of
+    disentangled attention the projection of the table, which does not depend on the tokens. Local
+    depths count the keys that their blocks look at, three times half the window.
 
     Args:
         config: sizes and plan.
@@ -134,11 +143,18 @@ def flops_per_token(config: AlbertConfig, length: int) -> int:
     _check_positive("length", length)
     h, e = config.hidden_size, config.embedding_size
     narrow = h // config.num_attention_heads * config.num_key_value_heads
+    options, inner = config.litebert, config.inner_group_num
     projections = h * h + 2 * h * narrow + h * h
-    attention = 2 * length * h
-    ffn = 2 * h * config.intermediate_size
+    ffn = (3 if options.ffn == "geglu" else 2) * h * config.intermediate_size
+    relative = options.num_relative_terms * options.relative_rows * h
     steps = len(config.plan)
-    return 2 * (steps * (projections + attention + ffn) + (e * h if config.has_projection else 0))
+    keys = sum(_keys_seen(config, depth, length) for depth in range(config.num_hidden_layers))
+    attention = 2 * inner * keys * h
+    return 2 * (
+        steps * (projections + ffn + relative + _lora_weights(config))
+        + attention
+        + (e * h if config.has_projection else 0)
+    )
 
 
 def activation_bytes(
@@ -152,8 +168,9 @@ def activation_bytes(
     """Estimate the activations of the encoder that are held at once, in bytes.
 
     Counts the tensors of a packed batch without dropout: what the backward pass needs in `train`,
-    the widest moment in `infer`. Attention probabilities are never stored. Heads, weights,
-    gradients and the optimizer come on top.
+    the widest moment in `infer`. Attention probabilities are not counted: plain attention never
+    stores them, disentangled attention does (n values for each token and attention head). Heads,
+    weights, gradients and the optimizer come on top.
 
     Args:
         config: sizes and plan.
@@ -169,11 +186,13 @@ def activation_bytes(
     h, i = config.hidden_size, config.intermediate_size
     narrow = h // config.num_attention_heads * config.num_key_value_heads
     qkv = h + 2 * narrow
+    is_gated = config.litebert.ffn == "geglu"
     if mode == "infer":
-        return tokens * bytes_per_value * (2 * h + max(qkv + 2 * h, 2 * i))
+        wide = 3 * i if is_gated else 2 * i
+        return tokens * bytes_per_value * (2 * h + max(qkv + 2 * h, wide))
     # query, key, value; context and its log-sum; both sums before LayerNorm; both results
     attention = qkv + h + config.num_attention_heads + 2 * h
-    ffn = 2 * i + 2 * h
+    ffn = (4 if is_gated else 2) * i + 2 * h
     steps, inner = len(config.plan), config.inner_group_num
     if checkpointing == "ffn":
         held = steps * (attention + h) + ffn
@@ -193,12 +212,49 @@ def _dense(inputs: int, outputs: int) -> int:
 def _attention_weights(config: AlbertConfig) -> int:
     h = config.hidden_size
     narrow = h // config.num_attention_heads * config.num_key_value_heads
-    return 2 * _dense(h, h) + 2 * _dense(h, narrow)
+    weights = 2 * _dense(h, h) + 2 * _dense(h, narrow)
+    options = config.litebert
+    if options.has_relative and options.relative_form == "v1":
+        weights += h * narrow if "c2p" in options.relative_terms else 0
+        weights += _dense(h, h) if "p2c" in options.relative_terms else 0
+    return weights
 
 
 def _ffn_weights(config: AlbertConfig) -> int:
     h, i = config.hidden_size, config.intermediate_size
-    return _dense(h, i) + _dense(i, h)
+    entering = 2 if config.litebert.ffn == "geglu" else 1
+    return entering * _dense(h, i) + _dense(i, h)
+
+
+def _option_parameters(config: AlbertConfig) -> int:
+    options, h = config.litebert, config.hidden_size
+    count = options.relative_rows * h
+    if options.has_relative and options.relative_form == "v2":
+        count += 2 * h
+    if options.depth_embeddings:
+        count += config.num_hidden_layers * h
+    if options.norm_position == "pre":
+        count += 2 * h
+    return count + len(config.plan) * _lora_weights(config)
+
+
+def _lora_weights(config: AlbertConfig) -> int:
+    """Weights of the low-rank updates of one step, which are also its multiplications per token."""
+    options = config.litebert
+    if not options.lora_rank:
+        return 0
+    h, i = config.hidden_size, config.intermediate_size
+    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    sums = {"key": h + narrow, "value": h + narrow, "gate": h + i, "up": h + i, "down": i + h}
+    return options.lora_rank * sum(sums.get(name, 2 * h) for name in options.lora_on)
+
+
+def _keys_seen(config: AlbertConfig, depth: int, length: int) -> int:
+    """Keys that each query of a depth is multiplied with."""
+    window = config.litebert.local_window
+    if window is None or not config.litebert.is_local(depth):
+        return length
+    return min(length, 3 * (window // 2))
 
 
 def _head_parameters(config: AlbertConfig, head: str) -> int:

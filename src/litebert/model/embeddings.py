@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from litebert.errors import DataError
 from litebert.model.config import AlbertConfig
-from litebert.model.layers import LayerNorm
+from litebert.model.norm import LayerNorm
 
 __all__ = ["Embeddings"]
 
@@ -27,7 +27,8 @@ class Embeddings(nn.Module):
         super().__init__()
         size = config.embedding_size
         self.token = nn.Embedding(config.vocab_size, size)
-        self.position = nn.Embedding(config.max_position_embeddings, size)
+        has_table = config.litebert.has_position_table
+        self.position = nn.Embedding(config.max_position_embeddings, size) if has_table else None
         self.token_type = nn.Embedding(config.type_vocab_size, size)
         self.norm = LayerNorm(size, eps=config.layer_norm_eps)
         self.project = nn.Linear(size, config.hidden_size) if config.has_projection else None
@@ -44,7 +45,7 @@ class Embeddings(nn.Module):
         Args:
             input_ids: in [0, V).
             token_type_ids: in [0, token types); None: all 0.
-            position_ids: in [0, positions).
+            position_ids: in [0, positions); not looked at by a model without a table of positions.
 
         Raises:
             DataError: an id outside its table. Checked on the CPU; a CUDA device stops by itself.
@@ -56,9 +57,10 @@ class Embeddings(nn.Module):
             summed = summed + self._look_up(
                 self.token_type, token_type_ids, "token_type_ids", "type_vocab_size"
             )
-        summed = summed + self._look_up(
-            self.position, position_ids, "position_ids", "max_position_embeddings"
-        )
+        if self.position is not None:
+            summed = summed + self._look_up(
+                self.position, position_ids, "position_ids", "max_position_embeddings"
+            )
         hidden = self.norm(summed)
         if self.training and self.dropout_prob:
             hidden = functional.dropout(hidden, self.dropout_prob)

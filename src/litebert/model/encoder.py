@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
-from litebert.model.layers import Attention, FeedForward, Layout
+from litebert.model.depth import DepthEmbeddings
+from litebert.model.disentangled import RelativeEmbeddings, RelativeTerms
+from litebert.model.layers import Attention, FeedForward, View
+from litebert.model.lora import StepAdapter
+from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
+from litebert.model.rotary import rotation
 from litebert.model.sharing import Plan, num_attentions, num_ffns
+from litebert.model.sight import Layout, Sight
 
 __all__ = ["Checkpointing", "Encoder", "Trace"]
 
@@ -23,6 +30,7 @@ Checkpointing = bool | int | Literal["ffn"]
 """What is recomputed in the backward pass; see `Encoder.set_checkpointing`."""
 
 Fused = list[tuple[Tensor, Tensor] | None]
+Terms = list[RelativeTerms | None]
 
 
 @dataclass(slots=True)
@@ -36,6 +44,16 @@ class Trace:
 
     hidden_states: list[Tensor] | None = None
     attentions: list[tuple[Tensor, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all depths of one forward pass use; the last two only with options."""
+
+    layout: Layout
+    fused: Fused
+    sight: Sight | None = None
+    terms: Terms | None = None
 
 
 class Encoder(nn.Module):
@@ -52,6 +70,16 @@ class Encoder(nn.Module):
             [Attention(config) for _ in range(num_attentions(self.plan))]
         )
         self.ffns = nn.ModuleList([FeedForward(config) for _ in range(num_ffns(self.plan))])
+        self.options = options = config.litebert
+        self.head_size = config.hidden_size // config.num_attention_heads
+        if options.has_relative:
+            self.relative = RelativeEmbeddings(config)
+        if options.depth_embeddings:
+            self.depths = DepthEmbeddings(config.num_hidden_layers, config.hidden_size)
+        if options.lora_rank:
+            self.adapters = nn.ModuleList([StepAdapter(config) for _ in self.plan])
+        if options.norm_position == "pre":
+            self.final_norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.checkpointing: Checkpointing = False
         self.active_depth: int | None = None
 
@@ -86,6 +114,10 @@ class Encoder(nn.Module):
                 )
                 if used < stored
             ]
+            if self.options.depth_embeddings:
+                idle.append(f"{total - depths} of {total} depth embeddings")
+            if self.options.lora_rank:
+                idle.append(f"the low-rank updates of {total - depths} depths")
             if idle:
                 raise SettingsError(
                     f"the first {depths} of {total} depths leave out {' and '.join(idle)}, which would "
@@ -116,7 +148,11 @@ class Encoder(nn.Module):
         self.checkpointing = value
 
     def forward(
-        self, hidden: Float[Tensor, "*tokens H"], layout: Layout, trace: Trace | None = None
+        self,
+        hidden: Float[Tensor, "*tokens H"],
+        layout: Layout,
+        trace: Trace | None = None,
+        position_ids: Int[Tensor, " T"] | Int[Tensor, "*rows S"] | None = None,
     ) -> Float[Tensor, "*tokens H"]:
         """Run the plan.
 
@@ -124,18 +160,52 @@ class Encoder(nn.Module):
             hidden: packed [T, H] with a `Packing` as layout, or padded [B, S, H] with a mask.
             layout: where attention may look.
             trace: filled with hidden states and attentions, if given (packed only for attentions).
+            position_ids: for rotary and disentangled positions, packed [T], or [S] or [B, S]; None: the
+                place of each token.
         """
-        fused = self._fuse(hidden.numel() // hidden.shape[-1])
+        run = self._start(hidden, layout, position_ids)
         recompute = self.checkpointing if self.training and torch.is_grad_enabled() else False
         if trace is None and recompute is not False and recompute != "ffn":
-            return self._in_segments(hidden, layout, fused, int(recompute))
-        if trace is not None and trace.hidden_states is not None:
-            trace.hidden_states.append(hidden)
+            return self._end(self._in_segments(hidden, run, int(recompute)))
+        states = None if trace is None else trace.hidden_states
+        if states is not None:
+            states.append(hidden)
         for depth in range(self.num_depths):
-            hidden = self._depth(depth, hidden, layout, fused, trace, recompute == "ffn")
-            if trace is not None and trace.hidden_states is not None:
-                trace.hidden_states.append(hidden)
+            hidden = self._depth(depth, hidden, run, trace, recompute == "ffn")
+            if depth == self.num_depths - 1:
+                hidden = self._end(hidden)
+            if states is not None:
+                states.append(hidden)
         return hidden
+
+    def _start(self, hidden: Tensor, layout: Layout, position_ids: Tensor | None) -> _Run:
+        """Make what all depths of a forward pass use."""
+        fused = self._fuse(hidden.numel() // hidden.shape[-1])
+        options = self.options
+        if not (options.has_rotary or options.has_relative or options.local_window):
+            return _Run(layout, fused)
+        places = position_ids
+        if places is None and isinstance(layout, Packing):
+            places = layout.position_ids
+        elif places is None:
+            places = torch.arange(hidden.shape[1], device=hidden.device)
+        sight = Sight(
+            places,
+            position_ids is None and (not isinstance(layout, Packing) or layout.indices is None),
+            half=None if options.local_window is None else options.local_window // 2,
+        )
+        terms: Terms = [None] * len(self.attentions)
+        if options.has_rotary:
+            double = hidden.dtype == torch.float64
+            sight.rotation = rotation(places, self.head_size, options.rotary_base, double=double)
+        if options.has_relative:
+            sight.relative = self.relative
+            rows = self.relative()
+            terms = [cast(Attention, module).relate(rows) for module in self.attentions]
+        return _Run(layout, fused, sight, terms)
+
+    def _end(self, hidden: Tensor) -> Tensor:
+        return self.final_norm(hidden) if self.options.norm_position == "pre" else hidden
 
     def _fuse(self, tokens: int) -> Fused:
         """Query, key and value as one projection, where joining weights costs less than results."""
@@ -152,26 +222,45 @@ class Encoder(nn.Module):
         self,
         depth: int,
         hidden: Tensor,
-        layout: Layout,
-        fused: Fused,
+        run: _Run,
         trace: Trace | None = None,
         recompute_ffn: bool = False,
     ) -> Tensor:
-        for step in self.plan[depth * self.inner : (depth + 1) * self.inner]:
+        if self.options.depth_embeddings:
+            hidden = self.depths(hidden, depth)
+        for number in range(depth * self.inner, (depth + 1) * self.inner):
+            step = self.plan[number]
             attention = cast(Attention, self.attentions[step.attention])
-            ffn = self.ffns[step.ffn]
-            if trace is not None and trace.attentions is not None and isinstance(layout, Packing):
-                trace.attentions.append(attention.probabilities(hidden, layout))
-            hidden = attention(hidden, layout, fused[step.attention])
-            hidden = _recomputed(ffn, hidden) if recompute_ffn else ffn(hidden)
+            ffn = cast(FeedForward, self.ffns[step.ffn])
+            view = self._view(depth, number, run)
+            adapter = None if view is None else view.adapter
+            if (
+                trace is not None
+                and trace.attentions is not None
+                and isinstance(run.layout, Packing)
+            ):
+                trace.attentions.append(attention.probabilities(hidden, run.layout, view))
+            hidden = attention(hidden, run.layout, run.fused[step.attention], view)
+            feed = partial(ffn, adapter=adapter)
+            hidden = _recomputed(feed, hidden) if recompute_ffn else feed(hidden)
         return hidden
 
-    def _in_segments(self, hidden: Tensor, layout: Layout, fused: Fused, size: int) -> Tensor:
+    def _view(self, depth: int, number: int, run: _Run) -> View | None:
+        """What is particular to a step; None for a model without options."""
+        adapter = None
+        if self.options.lora_rank:
+            adapter = cast(StepAdapter, self.adapters[number])
+        elif run.sight is None:
+            return None
+        terms = run.terms[self.plan[number].attention] if run.terms else None
+        return View(run.sight, terms, self.options.is_local(depth), adapter)
+
+    def _in_segments(self, hidden: Tensor, run: _Run, size: int) -> Tensor:
         depths = self.num_depths
 
         def segment(first: int, hidden: Tensor) -> Tensor:
             for depth in range(first, min(first + size, depths)):
-                hidden = self._depth(depth, hidden, layout, fused)
+                hidden = self._depth(depth, hidden, run)
             return hidden
 
         for first in range(0, depths, size):

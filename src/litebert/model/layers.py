@@ -1,46 +1,48 @@
 """The two sub-layers of a block: self-attention and feed-forward, each with residual and LayerNorm.
 
-Post-norm: `norm(x + sublayer(x))`. Biases everywhere, as in the official code.
+Post-norm: `norm(x + sublayer(x))`. Biases everywhere, as in the official code. The options (pre-norm,
+gating, positions, windows, low-rank updates) change nothing where they are not set.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litebert.model.attend import HeadLayout, attend, attend_padded, attention_probabilities
+from litebert.model.attend import HeadLayout, attend, attend_padded, repeat_heads
 from litebert.model.config import AlbertConfig
+from litebert.model.disentangled import RelativeTerms
+from litebert.model.lora import StepAdapter
+from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
+from litebert.model.sight import Layout, Sight, look, look_probabilities
 
-__all__ = ["Attention", "FeedForward", "LayerNorm", "activate", "init_weights"]
+__all__ = ["Attention", "FeedForward", "LayerNorm", "Layout", "View", "activate", "init_weights"]
 
-Layout = Packing | Tensor | None
-"""A packing for packed tokens; an attention mask [B, 1, 1, S], or None, for a padded batch."""
+_JOINED: Final = ("query", "key", "value")
+"""Projections whose results stand side by side."""
 
 
-class LayerNorm(nn.LayerNorm):
-    """LayerNorm over the last dimension, always computed in float32.
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is particular to one depth of a model with options.
 
-    The published epsilon 1e-12 is 0 in half precision, and the variance of wide activations
-    overflows it. Source: official `modeling.py`, `layer_norm`.
+    Attributes:
+        sight: what positions mean to attention; the same for all depths of a forward pass.
+        terms: relative positions, projected for the attention that runs here.
+        is_local: whether attention sees its window only.
+        adapter: low-rank updates of the projections.
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - name of the base class
-        """Return the normalised input; float32 weights give a float32 result."""
-        weight, bias = self.weight, self.bias
-        if input.dtype == weight.dtype == torch.float32:
-            return functional.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
-        if weight.dtype == torch.float64:
-            return functional.layer_norm(
-                input.double(), self.normalized_shape, weight, bias, self.eps
-            )
-        with torch.autocast(input.device.type, enabled=False):
-            result = functional.layer_norm(
-                input.float(), self.normalized_shape, weight.float(), bias.float(), self.eps
-            )
-        return result.to(weight.dtype)
+    sight: Sight | None = None
+    terms: RelativeTerms | None = None
+    is_local: bool = False
+    adapter: StepAdapter | None = None
 
 
 class Attention(nn.Module):
@@ -64,6 +66,14 @@ class Attention(nn.Module):
         self.norm = LayerNorm(hidden, eps=config.layer_norm_eps)
         self.probs_dropout_prob = config.attention_probs_dropout_prob
         self.dropout_prob = config.hidden_dropout_prob
+        options = config.litebert
+        self.is_pre_norm = options.norm_position == "pre"
+        self.relative_terms = options.relative_terms.split("+") if options.has_relative else []
+        if options.has_relative and options.relative_form == "v1":
+            if "c2p" in self.relative_terms:
+                self.relative_key = nn.Linear(hidden, narrow, bias=False)
+            if "p2c" in self.relative_terms:
+                self.relative_query = nn.Linear(hidden, hidden)
 
     def fuse(self) -> tuple[Tensor, Tensor]:
         """Return weight and bias of query, key and value as one projection.
@@ -77,51 +87,95 @@ class Attention(nn.Module):
             torch.cat([projection.bias for projection in projections]),
         )
 
+    def relate(self, rows: Float[Tensor, "R H"]) -> RelativeTerms:
+        """Return the embeddings of relative positions as keys and queries of this attention."""
+
+        def heads(term: str, own: str, content: nn.Linear) -> Tensor | None:
+            if term not in self.relative_terms:
+                return None
+            projected = cast(nn.Linear, self._modules.get(own, content))(rows)
+            parts = repeat_heads(projected.unflatten(-1, (-1, self.heads.size)), self.heads.heads)
+            return parts.transpose(0, 1)  # [A, R, D]
+
+        return RelativeTerms(
+            heads("c2p", "relative_key", self.key), heads("p2c", "relative_query", self.query)
+        )
+
     def forward(
         self,
         hidden: Float[Tensor, "*tokens H"],
         layout: Layout,
         fused: tuple[Tensor, Tensor] | None = None,
+        view: View | None = None,
     ) -> Float[Tensor, "*tokens H"]:
-        """Return `norm(hidden + output(attention(hidden)))`.
+        """Return `norm(hidden + output(attention(hidden)))`, or pre-norm the same of `norm(hidden)`.
 
         Args:
             hidden: packed [T, H], or padded [B, S, H].
             layout: a `Packing` for packed tokens, else a mask [B, 1, 1, S] or None.
             fused: result of `fuse()`, to share it between depths.
+            view: what is particular to this depth, if anything.
         """
-        qkv = self.project(hidden, fused)
+        adapter = None if view is None else view.adapter
+        qkv = self.project(self.norm(hidden) if self.is_pre_norm else hidden, fused, adapter)
         dropout = self.probs_dropout_prob if self.training else 0.0
-        if isinstance(layout, Packing):
+        if view is not None and view.sight is not None:
+            context = look(
+                qkv,
+                self.heads,
+                layout,
+                view.sight,
+                view.terms,
+                is_local=view.is_local,
+                dropout_prob=dropout,
+            )
+        elif isinstance(layout, Packing):
             context = attend(qkv, self.heads, layout, dropout_prob=dropout)
         else:
             context = attend_padded(qkv, self.heads, layout, dropout_prob=dropout)
         update = functional.linear(context, self.output.weight, self.output.bias)
+        if adapter is not None:
+            update = adapter.add("output", context, update)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
-        return self.norm(hidden + update)
+        return hidden + update if self.is_pre_norm else self.norm(hidden + update)
 
     def project(
-        self, hidden: Float[Tensor, "*tokens H"], fused: tuple[Tensor, Tensor] | None = None
+        self,
+        hidden: Float[Tensor, "*tokens H"],
+        fused: tuple[Tensor, Tensor] | None = None,
+        adapter: StepAdapter | None = None,
     ) -> Float[Tensor, "*tokens W"]:
         """Return query, key and value side by side."""
         if fused is not None:
-            return functional.linear(hidden, *fused)
-        projections = (self.query, self.key, self.value)
-        parts = [functional.linear(hidden, part.weight, part.bias) for part in projections]
-        return torch.cat(parts, dim=-1)
+            result = functional.linear(hidden, *fused)
+        else:
+            projections = (self.query, self.key, self.value)
+            parts = [functional.linear(hidden, part.weight, part.bias) for part in projections]
+            result = torch.cat(parts, dim=-1)
+        return result if adapter is None else adapter.add_joined(_JOINED, hidden, result)
 
     def probabilities(
-        self, hidden: Float[Tensor, "T H"], packing: Packing
+        self, hidden: Float[Tensor, "T H"], packing: Packing, view: View | None = None
     ) -> tuple[Float[Tensor, "A n n"], ...]:
         """Return what each sequence attends to, before dropout."""
-        return attention_probabilities(self.project(hidden), self.heads, packing)
+        view = view or View()
+        hidden = self.norm(hidden) if self.is_pre_norm else hidden
+        return look_probabilities(
+            self.project(hidden, adapter=view.adapter),
+            self.heads,
+            packing,
+            view.sight,
+            view.terms,
+            is_local=view.is_local,
+        )
 
 
 class FeedForward(nn.Module):
-    """Two projections with an activation between, residual and LayerNorm.
+    """Two projections with an activation between, residual and LayerNorm; gated if `geglu`.
 
-    Source: official `modeling.py`, second half of `attention_ffn_block`.
+    Source: official `modeling.py`, second half of `attention_ffn_block`; gated: Shazeer 2020, GLU
+    Variants Improve Transformer, equation 6 (there without biases).
     Differs from transformers: dropout of the output before the residual, as in the official code;
     transformers leaves it out. Without dropout the two are equal.
     """
@@ -133,15 +187,40 @@ class FeedForward(nn.Module):
         self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.activation = config.hidden_act
         self.dropout_prob = config.hidden_dropout_prob
+        self.is_pre_norm = config.litebert.norm_position == "pre"
+        self.is_gated = config.litebert.ffn == "geglu"
+        if self.is_gated:
+            self.gate = nn.Linear(config.hidden_size, config.intermediate_size)
 
-    def forward(self, hidden: Float[Tensor, "*tokens H"]) -> Float[Tensor, "*tokens H"]:
-        """Return `norm(hidden + down(activation(up(hidden))))`."""
-        inner = functional.linear(hidden, self.up.weight, self.up.bias)
-        inner = activate(inner, self.activation)
-        update = functional.linear(inner, self.down.weight, self.down.bias)
+    def forward(
+        self, hidden: Float[Tensor, "*tokens H"], adapter: StepAdapter | None = None
+    ) -> Float[Tensor, "*tokens H"]:
+        """Return `norm(hidden + down(activation(up(hidden))))`, or pre-norm the same of `norm(hidden)`.
+
+        Gated, the activation is that of `gate`, times `up`.
+
+        Args:
+            hidden: packed [T, H], or padded [B, S, H].
+            adapter: low-rank updates of this depth.
+        """
+        entering = self.norm(hidden) if self.is_pre_norm else hidden
+        inner = self._project("up", self.up, entering, adapter)
+        if self.is_gated:
+            gate = self._project("gate", self.gate, entering, adapter)
+            inner = activate(gate, self.activation) * inner
+        else:
+            inner = activate(inner, self.activation)
+        update = self._project("down", self.down, inner, adapter)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
-        return self.norm(hidden + update)
+        return hidden + update if self.is_pre_norm else self.norm(hidden + update)
+
+    @staticmethod
+    def _project(
+        name: str, layer: nn.Linear, inputs: Tensor, adapter: StepAdapter | None
+    ) -> Tensor:
+        result = functional.linear(inputs, layer.weight, layer.bias)
+        return result if adapter is None else adapter.add(name, inputs, result)
 
 
 def activate(inner: Tensor, name: str) -> Tensor:
@@ -164,7 +243,7 @@ def init_weights(module: nn.Module, std: float) -> None:
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.trunc_normal_(part.weight, std=std, a=-2 * std, b=2 * std)
-        if isinstance(part, nn.Linear):
+        if isinstance(part, nn.Linear) and part.bias is not None:  # pyright: ignore[reportUnnecessaryComparison]
             nn.init.zeros_(part.bias)
         if isinstance(part, nn.LayerNorm):
             nn.init.ones_(part.weight)

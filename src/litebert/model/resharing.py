@@ -5,8 +5,9 @@ Each returns a new model of the same class; the given one is untouched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, TypeVar, cast
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +17,13 @@ from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.model.sharing import Plan
 
-__all__ = ["reshare", "resize_vocabulary", "set_depth", "share", "unshare"]
+__all__ = ["add_depth_parts", "reshare", "resize_vocabulary", "set_depth", "share", "unshare"]
 
 M = TypeVar("M", AlbertModel, AlbertWithHead)
 Reduce = Literal["first", "mean"] | int
 State = dict[str, Tensor]
+_ADAPTER: Final = re.compile(r"(?:^|\.)encoder\.adapters\.(\d+)\.")
+"""Low-rank updates of the step with this number."""
 
 
 def share(
@@ -87,7 +90,9 @@ def set_depth(model: M, depths: int) -> M:
     """Return the model run for another number of depths, with the same stored weights.
 
     A shared block runs any number of times. A plan that would need more blocks than are stored is
-    refused; one that needs fewer keeps the first ones.
+    refused; one that needs fewer keeps the first ones. What belongs to single depths (depth
+    embeddings, low-rank updates) is kept for the first ones; new depths start with such that change
+    nothing. Which depths are local follows from their number (`global_every`).
 
     Args:
         model: any plan.
@@ -112,7 +117,45 @@ def set_depth(model: M, depths: int) -> M:
             )
         for index in range(count):
             kept |= _named(kind, index, _block(state, kind, index))
-    return _rebuilt(model, config, kept)
+    return _rebuilt(model, config, _first_depths(kept, depths, len(config.plan)))
+
+
+def add_depth_parts(
+    model: M,
+    *,
+    lora_rank: int | None = None,
+    lora_alpha: float | None = None,
+    lora_on: Sequence[str] | None = None,
+    depth_embeddings: bool | None = None,
+) -> M:
+    """Return the model with parts of single depths that change nothing yet; same outputs.
+
+    Args:
+        model: any model that has no such parts yet.
+        lora_rank: rank r of low-rank updates of the shared projections; None: none.
+        lora_alpha: their scale is alpha / r; None: alpha = r.
+        lora_on: projections that get updates; None: all but `gate`.
+        depth_embeddings: whether to add them.
+
+    Raises:
+        SettingsError: the model has these parts already, or values that make no configuration.
+    """
+    old = model.config.litebert
+    wanted = {
+        "lora_rank": lora_rank,
+        "lora_alpha": lora_alpha,
+        "lora_on": None if lora_on is None else tuple(lora_on),
+        "depth_embeddings": depth_embeddings,
+    }
+    changes = {name: value for name, value in wanted.items() if value is not None}
+    if (old.lora_rank and lora_rank) or (old.depth_embeddings and depth_embeddings):
+        raise SettingsError(
+            f"the model has lora_rank {old.lora_rank} and depth_embeddings {old.depth_embeddings} "
+            "already; only what it has not can be added"
+        )
+    if not changes.keys() & {"lora_rank", "depth_embeddings"}:
+        raise SettingsError("nothing to add; give lora_rank >= 1 or depth_embeddings = True")
+    return _rebuilt(model, model.config.replace(litebert=changes), _state(model))
 
 
 def resize_vocabulary(
@@ -164,10 +207,23 @@ def _state(model: nn.Module) -> State:
 
 
 def _block_of(name: str) -> tuple[str, int] | None:
-    """(`attentions` or `ffns`, index) of a weight of a block."""
+    """(`attentions` or `ffns`, index) of a weight of a block; None for any other weight."""
     parts = name.split(".")
     at = parts.index("encoder") if "encoder" in parts else -1
-    return None if at < 0 else (parts[at + 1], int(parts[at + 2]))
+    is_block = at >= 0 and parts[at + 1] in ("attentions", "ffns")
+    return (parts[at + 1], int(parts[at + 2])) if is_block else None
+
+
+def _first_depths(state: State, depths: int, steps: int) -> State:
+    """Leave out what belongs to later depths; depth embeddings of new ones are zero."""
+    kept: State = {}
+    for name, value in state.items():
+        adapter = _ADAPTER.search(name)
+        if name.endswith("encoder.depths.weight"):
+            value = torch.cat([value[:depths], value.new_zeros(depths, value.shape[1])])[:depths]
+        if adapter is None or int(adapter[1]) < steps:
+            kept[name] = value
+    return kept
 
 
 def _block(state: State, kind: str, index: int) -> State:
@@ -238,7 +294,12 @@ def _rebuilt(model: M, config: AlbertConfig, state: State) -> M:
     else:
         make_bare = cast("Callable[[AlbertConfig, bool], M]", kind)
         new = make_bare(config, model.pooler is not None)
-    new.load_state_dict(state, strict=True)
+    fresh = {
+        name: value
+        for name, value in new.state_dict().items()
+        if _ADAPTER.search(name) or name.endswith("encoder.depths.weight")
+    }
+    new.load_state_dict(fresh | state, strict=True)
     like = next(model.parameters())
     new.to(device=like.device, dtype=like.dtype)
     return cast(M, new.train(model.training))

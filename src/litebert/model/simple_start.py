@@ -44,7 +44,8 @@ def start_simple(model: AlbertWithHead, words: Float[Tensor, "V E"] | None = Non
         if model.model.pooler is not None:
             pooler = model.model.pooler.get_parameter("weight")
             pooler.add_(torch.eye(*pooler.shape, dtype=pooler.dtype), alpha=POOLER_SCALE)
-        model.model.embeddings.position.weight.mul_(POSITION_SCALE)
+        if model.model.embeddings.position is not None:
+            model.model.embeddings.position.weight.mul_(POSITION_SCALE)
         project = model.model.embeddings.project
         if project is not None:
             nn.init.orthogonal_(project.weight)

@@ -13,9 +13,9 @@ from litebert.model.attend import (
     attend,
     attend_buckets,
     attend_padded,
-    attention_probabilities,
 )
 from litebert.model.packing import Packing
+from litebert.model.sight import look_probabilities
 
 ATOL = 1e-12
 """float64; only the order of summation differs."""
@@ -107,7 +107,7 @@ def test_padded_with_boolean_and_additive_masks(kv):
 def test_probabilities_sum_to_one_and_reproduce_the_output(kv):
     qkv, layout, packing = make([3, 4], kv, grad=False)
     value = qkv.split(layout.widths, dim=1)[2]
-    found = attention_probabilities(qkv, layout, packing)
+    found = look_probabilities(qkv, layout, packing, None, None, is_local=False)
     for probs, part, out in zip(
         found,
         value.split([3, 4]),
