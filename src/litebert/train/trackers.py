@@ -5,14 +5,16 @@ Each tracker is a package of its own that litebert does not need; it is imported
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import logging
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TextIO, cast
 
 from litebert.errors import LitebertError, MissingDependencyError
 from litebert.registry import Registry
@@ -94,7 +96,8 @@ class Trackers:
         self._failures: dict[str, int] = {}
         for name, factory in {name: TRACKERS.get(name) for name in names}.items():
             try:
-                self._running[name] = factory(run)
+                with _quiet():
+                    self._running[name] = factory(run)
             except LitebertError:
                 self.close()
                 raise
@@ -105,7 +108,8 @@ class Trackers:
         """Hand one line to each tracker."""
         for name, tracker in list(self._running.items()):
             try:
-                tracker.log(record)
+                with _quiet():
+                    tracker.log(record)
                 self._failures[name] = 0
             except Exception as error:  # whatever a foreign package raises
                 self._fail(name, error)
@@ -115,7 +119,8 @@ class Trackers:
         while self._running:
             name, tracker = self._running.popitem()
             try:
-                tracker.close()
+                with _quiet():
+                    tracker.close()
             except Exception as error:  # whatever a foreign package raises
                 self._fail(name, error)
 
@@ -130,6 +135,11 @@ class Trackers:
             )
         if failures >= FAILURE_LIMIT:
             self._running.pop(name, None)
+
+
+def _quiet() -> contextlib.redirect_stdout[TextIO]:
+    """What a package prints goes to standard error: standard output is for results."""
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:

@@ -193,12 +193,14 @@ def test_a_start_and_an_end_that_fail_are_survived(
 
 
 def test_a_tracker_outside_the_project_is_named_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "outside_tracker.py").write_text(
         "seen = []\n"
         "class Tracker:\n"
-        "    def __init__(self, run): self.log = seen.append\n"
+        "    def __init__(self, run):\n"
+        "        print('welcome to the outside')\n"
+        "        self.log = seen.append\n"
         "    def close(self): seen.append('end')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -207,6 +209,7 @@ def test_a_tracker_outside_the_project_is_named_by_its_path(
     trackers.log(TRAIN)
     trackers.close()
     assert sys.modules["outside_tracker"].seen == [TRAIN, "end"]
+    assert capsys.readouterr() == ("", "welcome to the outside\n")
 
 
 @pytest.mark.skipif(
