@@ -51,7 +51,7 @@ def update_by_adam(memory: OptimizerMemory, group: dict[str, Any], start: float)
     states = [moments(memory, parameter) for parameter, _ in pairs]
     for (parameter, _), state in zip(pairs, states, strict=True):
         if "step" not in state:
-            state["step"] = torch.tensor(start, device=parameter.device)
+            state["step"] = torch.full((), start, device=parameter.device)
     _move(
         [parameter for parameter, _ in pairs],
         [gradient for _, gradient in pairs],
@@ -69,7 +69,7 @@ def uncorrected_direction(
     """Update the two means of a parameter and return m / (sqrt(v) + eps) in its shape."""
     direction = torch.zeros_like(parameter)
     state = moments(memory, parameter)
-    step = torch.tensor(UNCORRECTED_START, device=parameter.device)
+    step = torch.full((), UNCORRECTED_START, device=parameter.device)
     # A fused kernel that walks from zero at rate -1 leaves the direction behind, in one pass.
     _move([direction], [gradient], [state], [step], group, lr=-1.0, weight_decay=0.0)
     return direction
