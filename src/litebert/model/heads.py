@@ -16,7 +16,7 @@ from litebert.model.config import AlbertConfig
 from litebert.model.head_kinds import head_kind
 from litebert.model.layers import LayerNorm, activate
 
-__all__ = ["ClassifierHead", "MlmHead", "make_heads"]
+__all__ = ["ClassifierHead", "MlmHead", "ReplacedTokenHead", "make_heads"]
 
 
 class MlmHead(nn.Module):
@@ -50,6 +50,23 @@ class MlmHead(nn.Module):
     ) -> Float[Tensor, ""]:
         """Return the summed cross-entropy in nats; the logits never exist as a whole."""
         return chunked_cross_entropy(self.transform(hidden), table, self.bias, targets)
+
+
+class ReplacedTokenHead(nn.Module):
+    """Is this token the original? H -> H, activation, one logit; positive means replaced.
+
+    Only in pretraining: no model folder keeps it. Source: ELECTRA, discriminator predictions.
+    """
+
+    def __init__(self, config: AlbertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.classifier = nn.Linear(config.hidden_size, 1)
+        self.activation = config.hidden_act
+
+    def forward(self, hidden: Float[Tensor, "T H"]) -> Float[Tensor, " T"]:
+        """Return one logit for each token."""
+        return self.classifier(activate(self.dense(hidden), self.activation))[:, 0]
 
 
 class ClassifierHead(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,54 +11,16 @@ from torch import Tensor, nn
 
 from litebert.data.batch import Batch
 from litebert.errors import SettingsError
-from litebert.model.chunked_loss import chunked_scores
+from litebert.model.chunked_loss import ChunkedScores, chunked_scores
 from litebert.model.heads import MlmHead
 from litebert.model.losses import LossTerm, cross_entropy
-from litebert.model.packing import Packing
-from litebert.objectives.base import IGNORED, NO_LABEL, Objective
+from litebert.objectives.base import NO_LABEL, Objective
 from litebert.objectives.compose import ObjectiveSettings, make_objectives
 from litebert.objectives.examples import ExampleMaker
+from litebert.objectives.replaced import replaced_loss, replaced_sums, rtd_model, run_generator
+from litebert.objectives.tensors import TensorBatch, predicted
 
-__all__ = ["PretrainingLoss", "TensorBatch"]
-
-
-class TensorBatch(Protocol):
-    """What is used of a batch on the device."""
-
-    @property
-    def input_ids(self) -> Tensor:
-        """[T] corrupted ids."""
-        ...
-
-    @property
-    def packing(self) -> Packing:
-        """Bounds of the sequences."""
-        ...
-
-    @property
-    def token_type_ids(self) -> Tensor:
-        """[T] segment of each token."""
-        ...
-
-    @property
-    def position_ids(self) -> Tensor:
-        """[T] place of each token in its sequence."""
-        ...
-
-    @property
-    def labels(self) -> Tensor | None:
-        """[T] original ids at predicted places, -100 elsewhere."""
-        ...
-
-    @property
-    def order_labels(self) -> Tensor | None:
-        """[N] 0, 1, or -100; None: none."""
-        ...
-
-    @property
-    def example_index(self) -> Any:
-        """[N] sample numbers, on the host."""
-        ...
+__all__ = ["PretrainingLoss"]
 
 
 class PretrainingLoss:
@@ -92,22 +54,34 @@ class PretrainingLoss:
         return {name: self._objectives[name].count(batch) for name in self.weights}
 
     def __call__(self, model: nn.Module, batch: TensorBatch) -> tuple[LossTerm, ...]:
-        """Return the sum and count of each term; the encoder runs once.
+        """Return the sum and count of each term; encoder (and generator) run once.
 
         Raises:
             SettingsError: the model lacks a head that an objective needs.
         """
-        hidden, pooled = self._encode(model, batch)
+        if self.settings.has_rtd:
+            return self._discriminate(model, batch)
+        hidden, pooled = _encode(model, batch, batch.input_ids)
         terms: list[LossTerm] = []
         if self.settings.has_mlm:
-            places, targets = _predicted(batch)
+            places, targets = predicted(batch)
             head, table = _mlm_head(model)
             total = head.loss(hidden.index_select(0, places), table, targets)
-            count = torch.tensor(len(targets), device=hidden.device)
-            terms.append(LossTerm("mlm", total, count))
+            terms.append(LossTerm("mlm", total, _count(len(targets), total)))
         if self.settings.has_order:
-            logits, labels = self._order(model, pooled, batch)
-            terms.append(cross_entropy(self.settings.order.kind, logits, labels))
+            terms.append(self._order_term(model, pooled, batch)[0])
+        return tuple(terms)
+
+    def _discriminate(self, model: nn.Module, batch: TensorBatch) -> tuple[LossTerm, ...]:
+        made = run_generator(rtd_model(model), batch, self.seed)
+        hidden, pooled = _encode(model, batch, made.ids)
+        found = replaced_loss(rtd_model(model), hidden, made)
+        terms = [
+            LossTerm("mlm", made.loss, _count(len(made.targets), made.loss)),
+            LossTerm("rtd", found, _count(len(made.ids), found)),
+        ]
+        if self.settings.has_order:
+            terms.append(self._order_term(model, pooled, batch)[0])
         return tuple(terms)
 
     @torch.no_grad()
@@ -117,55 +91,71 @@ class PretrainingLoss:
         `mlm_loss_sum / mlm_count` is the loss in nats a token, `mlm_correct / mlm_count` the
         accuracy; `word_loss_sum / word_count` the loss a hidden word, whose exponential is the
         perplexity of masked words, and `word_correct` the words whose tokens are all right;
-        `sop_...` (or `nsp_...`) the same for the order.
+        `sop_...` (or `nsp_...`) and `rtd_...` likewise; `rtd_replaced` counts tokens that were
+        replaced and `rtd_found` those of them that were found.
 
         Raises:
             SettingsError: the model lacks a head that an objective needs.
         """
-        hidden, pooled = self._encode(model, batch)
         sums: dict[str, float] = {}
-        if self.settings.has_mlm:
-            places, targets = _predicted(batch)
-            head, table = _mlm_head(model)
-            inner = head.transform(hidden.index_select(0, places))
-            scores = chunked_scores(inner, table, head.bias, targets)
-            is_right = scores.best == targets
-            sums["mlm_loss_sum"] = float(scores.loss.double().sum())
-            sums["mlm_correct"] = float(is_right.sum())
-            sums["mlm_count"] = float(len(targets))
-            if self.maker is not None:
-                words = _words_of(self.maker, batch, places)
-                sums |= _word_sums(words, scores.loss, is_right)
+        if self.settings.has_rtd:
+            made = run_generator(rtd_model(model), batch, self.seed)
+            sums |= self._mlm_sums(batch, made.places, made.targets, made.scores)
+            hidden, pooled = _encode(model, batch, made.ids)
+            sums |= replaced_sums(rtd_model(model), hidden, made)
+        else:
+            hidden, pooled = _encode(model, batch, batch.input_ids)
+            if self.settings.has_mlm:
+                places, targets = predicted(batch)
+                head, table = _mlm_head(model)
+                inner = head.transform(hidden.index_select(0, places))
+                scores = chunked_scores(inner, table, head.bias, targets)
+                sums |= self._mlm_sums(batch, places, targets, scores)
         if self.settings.has_order:
-            logits, labels = self._order(model, pooled, batch)
-            kind = self.settings.order.kind
-            term = cross_entropy(kind, logits, labels)
-            sums[f"{kind}_loss_sum"] = float(term.total)
-            sums[f"{kind}_correct"] = float((logits.argmax(1) == labels).sum())
-            sums[f"{kind}_count"] = float(term.count)
+            term, logits, labels = self._order_term(model, pooled, batch)
+            sums[f"{term.name}_loss_sum"] = float(term.total)
+            sums[f"{term.name}_correct"] = float((logits.argmax(1) == labels).sum())
+            sums[f"{term.name}_count"] = float(term.count)
         return sums
 
-    def _encode(self, model: nn.Module, batch: TensorBatch) -> tuple[Tensor, Tensor | None]:
-        encoder: Any = model.model
-        output = encoder.forward_packed(
-            batch.input_ids, batch.packing, batch.token_type_ids, batch.position_ids
-        )
-        return output.last_hidden_state, output.pooler_output
+    def _mlm_sums(
+        self, batch: TensorBatch, places: Tensor, targets: Tensor, scores: ChunkedScores
+    ) -> dict[str, float]:
+        is_right = scores.best == targets
+        sums = {
+            "mlm_loss_sum": float(scores.loss.double().sum()),
+            "mlm_correct": float(is_right.sum()),
+            "mlm_count": float(len(targets)),
+        }
+        if self.maker is not None:
+            words = _words_of(self.maker, batch, places)
+            sums |= _word_sums(words, scores.loss, is_right)
+        return sums
 
-    def _order(
+    def _order_term(
         self, model: nn.Module, pooled: Tensor | None, batch: TensorBatch
-    ) -> tuple[Tensor, Tensor]:
-        head = _heads(model).get("sentence_order")
+    ) -> tuple[LossTerm, Tensor, Tensor]:
+        kind, head = self.settings.order.kind, _heads(model).get("sentence_order")
         if head is None or pooled is None:
             raise SettingsError(
-                f'{self.settings.order.kind} needs a model with the head "pretraining" or '
-                '"sentence_order"; make one, or set order = "none"'
+                f'{kind} needs a model with the head "pretraining" or "sentence_order"; make one, '
+                'or set order = "none"'
             )
         logits: Tensor = head(pooled)
         labels = batch.order_labels
         if labels is None:
             labels = torch.full((len(pooled),), NO_LABEL, device=pooled.device)
-        return logits, labels
+        return cross_entropy(kind, logits, labels), logits, labels
+
+
+def _encode(model: nn.Module, batch: TensorBatch, ids: Tensor) -> tuple[Tensor, Tensor | None]:
+    encoder: Any = model.model
+    output = encoder.forward_packed(ids, batch.packing, batch.token_type_ids, batch.position_ids)
+    return output.last_hidden_state, output.pooler_output
+
+
+def _count(number: int, like: Tensor) -> Tensor:
+    return torch.tensor(number, device=like.device)
 
 
 def _heads(model: nn.Module) -> Mapping[str, nn.Module]:
@@ -181,15 +171,6 @@ def _mlm_head(model: nn.Module) -> tuple[MlmHead, Tensor]:
         )
     encoder: Any = model.model
     return head, encoder.embeddings.token.weight
-
-
-def _predicted(batch: TensorBatch) -> tuple[Tensor, Tensor]:
-    """Places [P] where something is predicted, and the ids [P] there."""
-    if batch.labels is None:
-        empty = batch.input_ids.new_zeros(0)
-        return empty, empty
-    places = (batch.labels != IGNORED).nonzero().view(-1)
-    return places, batch.labels.index_select(0, places)
 
 
 def _words_of(maker: ExampleMaker, batch: TensorBatch, places: Tensor) -> Tensor:
