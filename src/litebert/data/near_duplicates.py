@@ -60,7 +60,7 @@ def find_near_duplicates(
     best = np.full(len(texts), -1, np.int64)
     best_score = np.zeros(len(texts), np.float32)
     for band in range(NUM_BANDS):
-        keys, other_keys = _band_keys(mine, band), _band_keys(theirs, band)
+        keys, other_keys = band_keys(mine, band), band_keys(theirs, band)
         order = np.argsort(other_keys, kind="stable")
         sorted_keys = other_keys[order]
         start = np.searchsorted(sorted_keys, keys)
@@ -110,12 +110,7 @@ def _signatures(texts: Sequence[str]) -> NDArray[np.uint32]:
     padded = [_pad(text) for text in texts]
     lengths = np.asarray([len(text) for text in padded], np.int64)
     joined = "".join(padded).encode("utf-32-le", "surrogatepass")
-    codes = np.frombuffer(joined, np.uint32)
-    shingles = np.zeros(len(codes) - SHINGLE_CHARS + 1, np.uint64)
-    for offset in range(SHINGLE_CHARS):
-        window = codes[offset : offset + len(shingles)].astype(np.uint64)
-        shingles = (shingles ^ window) * _MULTIPLIER
-        shingles ^= shingles >> np.uint64(29)
+    shingles = shingle_hashes(np.frombuffer(joined, np.uint32))
     counts = lengths - SHINGLE_CHARS + 1  # shingles inside each text; those that straddle go
     ends = np.cumsum(lengths)
     keep = np.ones(len(shingles), bool)
@@ -133,7 +128,22 @@ def _signatures(texts: Sequence[str]) -> NDArray[np.uint32]:
     return rows.T  # [N, NUM_HASHES]
 
 
-def _band_keys(signature: NDArray[np.uint32], band: int) -> UInt64:
+def shingle_hashes(codes: NDArray[np.uint32]) -> UInt64:
+    """Return a hash of each stretch of `SHINGLE_CHARS` characters, [N - SHINGLE_CHARS + 1].
+
+    Args:
+        codes: characters [N], at least `SHINGLE_CHARS` of them.
+    """
+    shingles = np.zeros(len(codes) - SHINGLE_CHARS + 1, np.uint64)
+    for offset in range(SHINGLE_CHARS):
+        window = codes[offset : offset + len(shingles)].astype(np.uint64)
+        shingles = (shingles ^ window) * _MULTIPLIER
+        shingles ^= shingles >> np.uint64(29)
+    return shingles
+
+
+def band_keys(signature: NDArray[np.uint32], band: int) -> UInt64:
+    """Return one key for each signature [N, NUM_HASHES]: equal where a whole band is equal."""
     width = NUM_HASHES // NUM_BANDS
     key = np.zeros(len(signature), np.uint64)
     for column in range(band * width, (band + 1) * width):

@@ -2,8 +2,8 @@
 
 Each piece stands for so many characters of the cleaned text, and each character of the original
 becomes so many of them. Where both counts agree for a text, its pieces find their places by
-adding up; where they do not (characters that merge, several unknown pieces, joined emoji), the
-text goes the slow way through exact spans.
+adding up; where they do not (characters that merge, joined emoji), the text goes the slow way through
+exact spans.
 
 Differs from `Tokenizer`: a special token that a text spells out is not that token.
 """
@@ -66,7 +66,9 @@ class BulkEncoder:
         self._special = pieces.special.pattern()
         self._has_quotes = isinstance(pieces, SpmPieces)
         self._kinds = KindTable()
-        self._expansions = _ExpansionTable(_cleaner(pieces))
+        processor = _processor(pieces) if isinstance(pieces, SpmPieces) else None
+        self._expansions = _ExpansionTable(_cleaner(pieces, processor))
+        self._unknown_sizes = _unknown_sizes(pieces, processor)
         self._piece_lengths, self._is_byte = _piece_lengths(pieces)
 
     @classmethod
@@ -106,6 +108,8 @@ class BulkEncoder:
     def _plain(self, texts: Sequence[str]) -> list[str]:
         """Put a blank into special tokens that a text spells out, so that they are none."""
         special = self._special
+        if special.search("\n".join(texts)) is None:  # one search is quicker than thousands
+            return list(texts)
         return [
             special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
             if special.search(text)
@@ -117,13 +121,14 @@ class BulkEncoder:
         self, texts: list[str], ids: NDArray[np.int32], lengths: Ints
     ) -> tuple[Bools, Ints]:
         """Return the flag of each token, and the texts whose flags must be found otherwise."""
-        if self._has_quotes:  # the clean-up joins these pairs; a word begins at the first anyway
-            texts = [text.replace("``", '"').replace("''", '"') for text in texts]
         if not len(ids):
             return np.zeros(0, np.bool_), np.zeros(0, np.int64)
-        codes = np.frombuffer(
-            ("\n".join(texts) + "\n").encode("utf-32-le", "surrogatepass"), np.uint32
-        )
+        joined = "\n".join(texts) + "\n"
+        if self._has_quotes and ("``" in joined or "''" in joined):
+            # The clean-up makes one character of such a pair; a word begins at its first anyway.
+            texts = [text.replace("``", '"').replace("''", '"') for text in texts]
+            joined = "\n".join(texts) + "\n"
+        codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
         text_ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
         kinds = self._kinds(codes)
         begins, hard = bulk_boundaries(kinds)
@@ -148,10 +153,15 @@ class BulkEncoder:
         is_slow = np.zeros(len(texts), np.bool_)
         if len(unknown):
             owners = rows[unknown]
-            is_slow |= np.bincount(owners, minlength=len(texts)) > 1
-            sizes[unknown] = np.where(is_slow[owners], 0, (totals - sums)[owners])
-            sums[owners[~is_slow[owners]]] = totals[owners[~is_slow[owners]]]
+            many = np.bincount(owners, minlength=len(texts)) > 1
+            sizes[unknown] = np.where(many[owners], 0, (totals - sums)[owners])
+            for index in np.flatnonzero(many).tolist():
+                found = self._unknown_sizes(texts[index])
+                places = unknown[slice(*np.searchsorted(owners, [index, index + 1]))]
+                if len(found) == len(places):
+                    sizes[places] = found
             is_slow[owners[sizes[unknown] < 1]] = True
+            sums = np.bincount(rows, weights=sizes, minlength=len(texts)).astype(np.int64)
         is_slow |= (sums != totals) | ((totals == 0) & (lengths > 0))
         is_slow[np.searchsorted(text_ends, hard, side="right")] = True
         if self._is_byte is not None:
@@ -193,17 +203,35 @@ class _ExpansionTable(CharacterTable):
         return min(len("".join(self._clean(character).split())), _MAX_EXPANSION)
 
 
-def _cleaner(pieces: SpmPieces | FastPieces) -> Callable[[str], str]:
+def _processor(pieces: SpmPieces) -> Any:
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(pieces.data)
+    return processor
+
+
+def _cleaner(pieces: SpmPieces | FastPieces, processor: Any) -> Callable[[str], str]:
     """Return what the tokenizer does to a text before it looks for pieces."""
     if isinstance(pieces, SpmPieces):
-        processor: Any = sentencepiece.SentencePieceProcessor()
-        processor.LoadFromSerializedProto(pieces.data)
         own = TextNormalizer(pieces.rules)
         return lambda text: cast(str, processor.normalize(own.normalize(text))).replace(BLANK, " ")
     normalizer: Any = tokenizers.Tokenizer.from_str(pieces.pipeline_json).normalizer
     if normalizer is None:
         return lambda text: text
     return lambda text: cast(str, normalizer.normalize_str(text)).replace(BLANK, " ")
+
+
+def _unknown_sizes(pieces: SpmPieces | FastPieces, processor: Any) -> Callable[[str], list[int]]:
+    """Return what gives the characters of each unknown piece of a text, without blank marks."""
+    if not isinstance(pieces, SpmPieces):
+        return lambda text: []  # noqa: ARG005 - WordPiece: the slow way
+    known = frozenset(pieces.model.pieces)
+    normalizer = TextNormalizer(pieces.rules)
+
+    def sizes(text: str) -> list[int]:
+        found = cast(list[str], processor.encode(normalizer.normalize(text), out_type=str))
+        return [len(piece) - piece.count(BLANK) for piece in found if piece not in known]
+
+    return sizes
 
 
 def _piece_lengths(pieces: SpmPieces | FastPieces) -> tuple[NDArray[np.int32], Bools | None]:

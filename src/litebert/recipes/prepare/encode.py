@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.data.document_signatures import document_signatures
+from litebert.data.seen_texts import band_key_table
 from litebert.data.shards import dtype_for
 from litebert.recipes.prepare.settings import PrepareSettings
 from litebert.text.bulk import BulkEncoder
@@ -39,6 +41,7 @@ class EncodedBatch:
         keys: hash of each document, letter case and blanks aside: 16 bytes each.
         is_eval: whether each document is held out, bool [D].
         signatures: MinHash signature of each document [D, 64], when near-duplicates are dropped.
+        bands: their band keys [D, 16].
         num_cut: sentences of each document that were cut because they are too long, int64 [D].
     """
 
@@ -51,6 +54,7 @@ class EncodedBatch:
     keys: list[bytes]
     is_eval: NDArray[np.bool_]
     signatures: NDArray[np.uint32] | None
+    bands: NDArray[np.int64] | None
     num_cut: NDArray[np.int64]
 
 
@@ -99,6 +103,7 @@ class DocumentEncoder:
         keys = [
             hashlib.blake2b(text.encode("utf-8"), digest_size=_KEY_BYTES).digest() for text in plain
         ]
+        signatures = document_signatures(plain) if self._settings.dedup == "near" else None
         return EncodedBatch(
             ids=np.concatenate(ids) if ids else np.zeros(0, self._dtype),
             word_starts=np.concatenate(starts) if starts else np.zeros(0, np.bool_),
@@ -108,7 +113,8 @@ class DocumentEncoder:
             num_bytes=np.asarray([len(text.encode("utf-8")) for text in texts], np.int64),
             keys=keys,
             is_eval=np.asarray([self._is_held_out(key) for key in keys], np.bool_),
-            signatures=None,
+            signatures=signatures,
+            bands=None if signatures is None else band_key_table(signatures),
             num_cut=np.asarray(cuts, np.int64),
         )
 

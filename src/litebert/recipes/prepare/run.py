@@ -18,6 +18,7 @@ from typing import Any, Final
 from litebert.checkpoint.fs import StorageError, make_folder, remove_tree
 from litebert.checkpoint.lock import RunLock
 from litebert.data.corpus import Document, Fault, corpus_files, read_documents
+from litebert.data.seen_texts import SeenTexts
 from litebert.data.shards import Shard, ShardSet, dtype_for, write_manifest
 from litebert.data.shards.manifest import MANIFEST_FILE
 from litebert.errors import DataError, SettingsError
@@ -41,6 +42,7 @@ from litebert.train.stop import StopRequest
 __all__ = ["LOCK_FILE", "PrepareOutcome", "PrepareProgress", "prepare_corpus"]
 
 LOCK_FILE: Final = "prepare.lock"
+SEEN_FILE: Final = "seen.sqlite"
 _BATCH_CHARS: Final = 1 << 18
 """Characters of the documents that go to a worker together."""
 _BATCH_DOCUMENTS: Final = 4096
@@ -169,6 +171,7 @@ class _Run:
             "train": Output(out, self._dtype, pieces.unk_id),
             "eval": Output(out / EVAL_FOLDER, self._dtype, pieces.unk_id),
         }
+        self._seen: SeenTexts | None = None
         self._is_resumed = False
         self._new_bytes = 0
 
@@ -182,6 +185,7 @@ class _Run:
             return self._already_finished()
         state = self._begin()
         try:
+            self._open_seen(state)
             trailing: list[Fault] = []
             batches = self._batches(state, trailing)
             pool: OrderedPool[_Batch, EncodedBatch] = OrderedPool(
@@ -203,6 +207,8 @@ class _Run:
         finally:
             for output in self._outputs.values():
                 output.discard()
+            if self._seen is not None:
+                self._seen.close()
         return self._finish(state)
 
     def _begin(self) -> State:
@@ -229,6 +235,13 @@ class _Run:
             for info in infos:
                 Shard(output.folder, info, self._dtype).check_sizes()
         return state
+
+    def _open_seen(self, state: State) -> None:
+        """Open the list of seen documents as it was at the end of the last round."""
+        if self._settings.dedup == "none":
+            return
+        self._seen = SeenTexts(self._out / SEEN_FILE, threshold=self._settings.near_threshold)
+        self._seen.forget_from(state.documents)
 
     def _batches(self, state: State, trailing: list[Fault]) -> Iterator[_Batch]:
         """Yield documents in batches; faults after the last document go to `trailing`."""
@@ -280,6 +293,16 @@ class _Run:
         ):
             state.tally.drop("too short")
             return None
+        if self._seen is not None:
+            repeats = self._seen.add(
+                state.documents,
+                encoded.keys[document],
+                encoded.signatures[document] if encoded.signatures is not None else None,
+                encoded.bands[document].tolist() if encoded.bands is not None else (),
+            )
+            if repeats is not None:
+                state.tally.drop(repeats)
+                return None
         return "eval" if encoded.is_eval[document] else "train"
 
     def _append(
@@ -296,6 +319,8 @@ class _Run:
         """Finish the shards and remember it: from here on nothing of them is done again."""
         self._outputs["train"].finish(state.train)
         self._outputs["eval"].finish(state.eval)
+        if self._seen is not None:
+            self._seen.commit()
         state.save(self._out)
 
     def _finish(self, state: State) -> PrepareOutcome:
@@ -309,14 +334,18 @@ class _Run:
             write_manifest(self._outputs["eval"].folder, state.eval, self._pieces, self._options)
         write_report(self._out, state.tally, self._options, len(state.train), len(state.eval))
         write_manifest(self._out, state.train, self._pieces, self._options)
-        remove_tree(self._out / PROGRESS_FILE)
+        self._remove_traces()
         return self._outcome(state.tally, was_finished=False)
 
     def _already_finished(self) -> PrepareOutcome:
         shards = ShardSet.open(self._out)
         refuse_changes(dict(shards.manifest.options), self._options, self._out, "finished")
-        remove_tree(self._out / PROGRESS_FILE)
+        self._remove_traces()
         return self._outcome(Tally(), was_finished=True)
+
+    def _remove_traces(self) -> None:
+        for name in (PROGRESS_FILE, SEEN_FILE, f"{SEEN_FILE}-journal"):
+            remove_tree(self._out / name)
 
     def _outcome(self, tally: Tally, *, was_finished: bool) -> PrepareOutcome:
         held_out = self._out / EVAL_FOLDER
