@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ class MetricsLog:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        self.also: Callable[[dict[str, Any]], None] = _nowhere
+        """Is handed each line besides."""
         self._descriptor: int | None = None
         self._has_failed = False
         self.offset = 0
@@ -59,6 +62,7 @@ class MetricsLog:
         if self._descriptor is None or self._path is None:
             return
         line = {"kind": kind, "step": step, **values, "timing": timing}
+        self.also(line)
         text = memoryview(json.dumps(_finite(line), allow_nan=False).encode() + b"\n")
         try:
             os.lseek(self._descriptor, self.offset, os.SEEK_SET)
@@ -85,6 +89,10 @@ class MetricsLog:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _nowhere(line: dict[str, Any]) -> None:
+    """Do nothing with a line."""
 
 
 def _finite(value: Any) -> Any:

@@ -33,6 +33,7 @@ from litebert.train.shared_store import SharedStore
 from litebert.train.source import BatchSource, make_source
 from litebert.train.state import FitResult, Snapshot, Status, TrainState, weights_on_cpu
 from litebert.train.stop import StopRequest
+from litebert.train.trackers import Trackers, tracked_run
 
 
 def fit(
@@ -97,6 +98,10 @@ def fit(
         run.evaluate = evaluate
         run.stop = stop or StopRequest()
         run.begin(resume, threads)
+        if folder is not None and settings.trackers:
+            trackers = Trackers(settings.trackers, tracked_run(folder, settings, run.state.step))
+            stack.callback(trackers.close)
+            metrics.also = trackers.log
         return run.to_the_end()
 
 

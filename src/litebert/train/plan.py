@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from litebert.train.schedule import find_schedule
+from litebert.train.lr_scaling import peak_learning_rate
+from litebert.train.schedule import make_schedule
 from litebert.train.settings import TrainSettings
 from litebert.train.source import BatchSource
 
@@ -26,7 +27,7 @@ class StepPlan:
             SettingsError: unknown schedule.
         """
         self._settings = settings
-        self._schedule = find_schedule(settings.schedule)
+        self._schedule = make_schedule(settings)
         self.epoch = source.epoch
         """Passes over the data done after so many steps."""
         self.total_steps = settings.max_steps or source.steps_in(settings.epochs)
@@ -44,7 +45,7 @@ class StepPlan:
         """Return the rate of the next update at this progress."""
         step = progress * self.total_steps
         scale = self._schedule(step, self.total_steps, self.warmup_steps)
-        return self._settings.learning_rate * scale
+        return peak_learning_rate(self._settings) * scale
 
     def depth(self, progress: float) -> int | None:
         """Return how many depths run at this progress; None: all."""

@@ -19,6 +19,7 @@ from litebert.train.settings import TrainSettings
 FREE_SETTINGS: Final = frozenset(
     {"device", "keep_states", "log_steps", "max_seconds", "micro_batch_tokens", "threads"}
     | {"gradient_checkpointing", "load_best", "data_workers", "rank_timeout_seconds"}
+    | {"compile", "trackers", "tracker_project"}
 )
 """Settings that a resumed run may change: they do not change what is computed, or only rounding."""
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TextIO, cast
 
 from litebert.errors import LitebertError, MissingDependencyError
 from litebert.registry import Registry
+from litebert.train.settings import TrainSettings
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,16 @@ class TrackedRun:
         """The same 16 letters and digits whenever the run in this folder is resumed."""
         text = f"{self.project}\n{self.folder.resolve()}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tracked_run(folder: Path, settings: TrainSettings, step: int) -> TrackedRun:
+    """Return what trackers are told about a run in `folder` that goes on from `step`."""
+    return TrackedRun(
+        folder=folder,
+        project=settings.tracker_project,
+        settings=settings.model_dump(mode="json"),
+        step=step,
+    )
 
 
 class Tracker(Protocol):

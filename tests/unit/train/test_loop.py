@@ -38,6 +38,7 @@ from litebert.train.settings import GuardSettings, TrainSettings
 from litebert.train.source import ExampleSource
 from litebert.train.state import FitResult, TrainState
 from litebert.train.stop import StopRequest
+from litebert.train.trackers import TRACKERS
 
 MICRO_ATOL = 1e-6
 """float32 sums in another order, over a few updates."""
@@ -610,3 +611,36 @@ def test_plan_is_arithmetic(make_examples: Any, settings: TrainSettings) -> None
     assert part.total_steps == 1
     fixed = StepPlan(source, settings.model_copy(update={"max_steps": 5, "save_steps": 2}))
     assert (fixed.total_steps, fixed.save_steps) == (5, 2)
+
+
+def test_trackers_get_the_lines_of_the_log(
+    tiny: Any, make_examples: Any, settings: TrainSettings, tmp_path: Path
+) -> None:
+    class Notes:
+        lines: ClassVar[list[dict[str, Any]]] = []
+        is_closed = False
+
+        def __init__(self, run: Any) -> None:
+            assert (run.folder, run.project, run.step) == (tmp_path, "mine", 0)
+
+        def log(self, record: dict[str, Any]) -> None:
+            Notes.lines.append(record)
+
+        def close(self) -> None:
+            Notes.is_closed = True
+
+    if "notes" not in TRACKERS:
+        TRACKERS.register("notes")(Notes)
+    tracked = settings.model_copy(update={"trackers": ("notes",), "tracker_project": "mine"})
+    fit(tiny(), make_examples(20), tracked, state_dir=tmp_path)
+    written = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [line["step"] for line in Notes.lines] == [json.loads(line)["step"] for line in written]
+    assert Notes.is_closed
+
+
+def test_rate_follows_the_batch_size(make_examples: Any, settings: TrainSettings) -> None:
+    scaled = settings.model_copy(
+        update={"lr_scaling": "sqrt", "lr_reference_batch_size": 4 * settings.batch_size}
+    )
+    plans = [StepPlan(ExampleSource(make_examples(20), s), s) for s in (settings, scaled)]
+    assert plans[1].learning_rate(0.5) == pytest.approx(plans[0].learning_rate(0.5) / 2)
