@@ -294,12 +294,12 @@ def _rebuilt(model: M, config: AlbertConfig, state: State) -> M:
     else:
         make_bare = cast("Callable[[AlbertConfig, bool], M]", kind)
         new = make_bare(config, model.pooler is not None)
+    like = next(model.parameters())
+    new.to(device=like.device, dtype=like.dtype)
     fresh = {
         name: value
         for name, value in new.state_dict().items()
         if _ADAPTER.search(name) or name.endswith("encoder.depths.weight")
     }
     new.load_state_dict(fresh | state, strict=True)
-    like = next(model.parameters())
-    new.to(device=like.device, dtype=like.dtype)
     return cast(M, new.train(model.training))
