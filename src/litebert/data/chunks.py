@@ -1,8 +1,8 @@
 """Shards cut into chunks: the stretches of one document that pretraining examples are made of.
 
 A chunk is as many whole consecutive sentences as fit into its target length; a sentence that is
-longer than the target is cut where a word begins. Chunks follow each other without a gap and
-never cross a document, so a shard's chunks are one rising row of token offsets.
+longer than the target is cut into about equal parts where words begin. Chunks follow each other
+without a gap and never cross a document, so a shard's chunks are one rising row of token offsets.
 """
 
 from __future__ import annotations
@@ -266,8 +266,12 @@ def _cut_shard(shard: Shard, targets: Iterator[int]) -> UInt32:
                 break
             stop = min(last + 1, sentence + target + 2)
             sentence = bisect_right(sentences, limit, sentence, stop) - 1
-            whole = sentences[sentence]
-            position = whole if whole > position else _word_cut(shard, position, limit)
+            if sentences[sentence] > position:
+                position = sentences[sentence]
+                continue
+            left = sentences[sentence + 1] - position  # of a sentence longer than the target
+            parts = -(-left // target)
+            position = _word_cut(shard, position, position - (-left // parts))
     starts.append(int(offsets[-1]))
     return np.frombuffer(starts, np.uint32)
 
