@@ -90,6 +90,7 @@ def tar_members(stream: ByteStream, max_members: int, report: Reporter) -> Itera
         Refused: damaged, a hostile name, or too many members.
     """
     source = _HeaderQuota(stream)
+    source.left = _MAX_HEADER_BYTES  # the first header is read when the archive is opened
     try:
         archive = tarfile.open(fileobj=cast(IO[bytes], source), mode="r|", bufsize=_BLOCK)  # noqa: SIM115
     except _DAMAGE as error:

@@ -168,7 +168,9 @@ def _read_file(path: Path, options: CorpusOptions, report: Reporter) -> Iterator
 def _read_member(
     name: str, content: ByteStream, allowance: Allowance, options: CorpusOptions, report: Reporter
 ) -> Iterator[Piece]:
-    if PATH_HIDDEN.intersection(part[:1] for part in name.split("/")) or not content.peek(1):
+    if any(part.startswith(".") and part != "." for part in name.split("/")):
+        return  # hidden, as in folders
+    if not content.peek(1):
         return
     try:
         clear = decompressed(content, allowance)
@@ -182,10 +184,6 @@ def _read_member(
         if not error.is_foreign:
             raise
         report.drop(error.kind, error.reason, at=False)
-
-
-PATH_HIDDEN: Final = frozenset(".")
-"""Members whose path has a part that begins so are left out, as in folders."""
 
 
 def _kind(stream: ByteStream, name: str, options: CorpusOptions) -> Kind:

@@ -89,6 +89,9 @@ def passages(text: str, splitter: SentenceSplitter) -> Iterator[tuple[str, int]]
     held: list[str] = []
     size = 0
     for sentence in splitter(text):
+        if len(sentence) > _MAX_PASSAGE_CHARS and held:
+            yield "\n".join(held), len(held)
+            held, size = [], 0
         while len(sentence) > _MAX_PASSAGE_CHARS:
             at = sentence.rfind(" ", 1, _MAX_PASSAGE_CHARS)
             at = at if at > 0 else _MAX_PASSAGE_CHARS

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import json
 import lzma
-import tarfile
-import zipfile
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +24,10 @@ from litebert.data.corpus import (
 )
 from litebert.errors import DataError, SettingsError
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from makers import tar_of, zip_of, zstd
+
 TEXT = "The heron stood still.\nIt waited.\n\nA second text, über ça.\n"
 DOCUMENTS = ["The heron stood still.\nIt waited.", "A second text, über ça."]
 
@@ -42,28 +44,6 @@ def texts(*paths: Path, **options: object) -> list[str]:
     documents, faults = read(*paths, **options)
     assert not faults
     return [document.text for document in documents]
-
-
-def tar_of(members: dict[str, bytes], mode: str = "w") -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
-        for name, data in members.items():
-            item = tarfile.TarInfo(name)
-            item.size = len(data)
-            archive.addfile(item, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-def zip_of(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
-
-
-def zstd(data: bytes) -> bytes:
-    return pa.Codec("zstd").compress(data, asbytes=True)
 
 
 RAW = TEXT.encode()
