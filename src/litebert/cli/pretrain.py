@@ -58,7 +58,10 @@ def pretrain(
             ranks=ranks,
         )
         log = session.folder.path / LOG if ranks.is_first else None
-        with stop_on_signals() as stop, PretrainProgress("score", log) as progress:
+        with (
+            stop_on_signals(has_launcher=ranks.world > 1) as stop,
+            PretrainProgress("score", log) as progress,
+        ):
             outcome = run_plan(
                 session.plan,
                 session.folder,

@@ -148,12 +148,14 @@ class _Run:
         )
         self.state = TrainState(micro_batch_tokens=settings.micro_batch_tokens)
         self.clock = time.monotonic()
+        self.is_stop_agreed, self.agreed_seconds = False, 0.0
 
     def begin(self, resume: bool, threads: int) -> None:
         """Load the newest state, or save the first one."""
         found = self.keeper.load(resume)
         if found is not None:
             self.state = found
+        self.agreed_seconds = self.state.seconds
         self.metrics.open(self.state.metrics_bytes)
         self.clock = time.monotonic()
         if found is None:
@@ -174,7 +176,7 @@ class _Run:
         """Train, evaluate and save until one reason to end comes up."""
         self.model.train()
         while True:
-            if self.stop.is_requested:
+            if self.is_stopping():
                 self.save_or_warn()
                 return self.result("interrupted")
             end = self.reason_to_end()
@@ -208,6 +210,7 @@ class _Run:
 
     def train_step(self) -> None:
         """One optimizer update."""
+        self.tick()
         state, start, progress = self.state, time.monotonic(), self.progress()
         learning_rate = state.lr_scale * self.plan.learning_rate(progress)
         set_learning_rate(self.optimizer, learning_rate)
@@ -247,10 +250,16 @@ class _Run:
 
     def agree(self, outcome: StepOutcome) -> None:
         """Take over what the ranks agreed on: one clock, and whether to stop."""
+        self.is_stop_agreed, self.agreed_seconds = outcome.is_stop_requested, outcome.seconds
         if outcome.is_stop_requested:
             self.stop.request()
-        if not self.ranks.is_first:
-            self.state.seconds, self.clock = outcome.seconds, time.monotonic()
+
+    def is_stopping(self) -> bool:
+        """Whether the run shall end now.
+
+        A rank must not act on a signal that the others have not heard of: they would wait for it.
+        """
+        return self.stop.is_requested if self.ranks.world == 1 else self.is_stop_agreed
 
     def is_scaler_search(self, loss: float, norm: float) -> bool:
         """Whether float16 overflowed only because the loss scale is still too large."""
@@ -276,10 +285,11 @@ class _Run:
         """Score the model and remember the best; False when a stop came in between."""
         state = self.state
         set_depth(self.model, None)
-        result = None if self.evaluate is None else self.evaluate(self.model, self.stop)
+        stop = self.stop if self.ranks.world == 1 else StopRequest()  # all or none go on
+        result = None if self.evaluate is None else self.evaluate(self.model, stop)
         self.model.train()
         if result is None:
-            return not self.stop.is_requested
+            return not self.is_stopping()
         state.evaluated_step, state.last_metrics = state.step, result.metrics
         best = state.best_score
         is_best = math.isfinite(result.score) and (
@@ -326,7 +336,9 @@ class _Run:
             self.tell.emit(Saved(self.state.step, folder))
 
     def progress(self) -> float:
-        """Part of the schedule that has passed, in [0, 1]."""
+        """Part of the schedule that has passed, in [0, 1]; the same on all ranks."""
+        if self.ranks.world > 1:
+            return self.plan.progress(self.state.step, self.agreed_seconds)
         if self.settings.max_seconds is not None:
             self.tick()
         return self.plan.progress(self.state.step, self.state.seconds)

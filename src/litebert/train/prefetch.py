@@ -6,10 +6,13 @@ A batch is a function of the step, so the result does not depend on the workers.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
+from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 from litebert.data.batch import Batch
 from litebert.errors import DataError
 from litebert.train.source import WHOLE, BatchSource, Part
+from litebert.train.stop import STOP_SIGNALS
 
 __all__ = ["Prefetched"]
 
@@ -73,6 +77,11 @@ class Prefetched(AbstractContextManager["Prefetched"]):
         """Labels of the source."""
         return self._source.labels
 
+    @property
+    def follows_progress(self) -> bool:
+        """Whether batches of the source depend on the progress."""
+        return self._source.follows_progress
+
     def steps_in(self, epochs: float) -> int:
         """Return the steps of so many epochs."""
         return self._source.steps_in(epochs)
@@ -87,14 +96,20 @@ class Prefetched(AbstractContextManager["Prefetched"]):
         Raises:
             DataError: a worker died, for example killed for memory.
         """
-        key = (step, progress, part.rank, part.world)
-        later = range(step + 1, min(step + self._count, self._total))
-        ahead = [key, *((n, min(1.0, n / self._total), part.rank, part.world) for n in later)]
+        steps = range(step, max(step + 1, min(step + self._count, self._total)))
+        foreseen = [0.0] * len(steps)
+        if self._source.follows_progress:
+            foreseen = [min(1.0, n / self._total) for n in steps]
+            if progress not in foreseen[:1]:  # the clock decides: nothing can be made ahead
+                steps, foreseen = range(step, step + 1), [progress]
+        ahead = [(n, at, part.rank, part.world) for n, at in zip(steps, foreseen, strict=True)]
+        key = ahead[0]
         try:
             kept = {k: future for k, future in self._waiting.items() if k in ahead}
-            for wanted in ahead:
-                if wanted not in kept:
-                    kept[wanted] = self._pool.submit(_make_batch, *wanted)
+            with _signals_held():  # the first call starts the workers
+                for wanted in ahead:
+                    if wanted not in kept:
+                        kept[wanted] = self._pool.submit(_make_batch, *wanted)
             self._waiting = kept
             return self._waiting.pop(key).result()
         except BrokenProcessPool as error:
@@ -110,9 +125,34 @@ _source: BatchSource | None = None
 
 def _start_worker(source: BatchSource) -> None:
     global _source  # noqa: PLW0603 - the one thing a worker process holds
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the parent decides when to end
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _source = source
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is gone, killed without a word to anyone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _signals_held() -> Generator[None]:
+    """Hold back the signals that ask for an end: workers started meanwhile never get them.
+
+    A Ctrl-C reaches all processes of a terminal, also workers that are not ready to ignore it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _make_batch(step: int, progress: float, rank: int, world: int) -> Batch | None:

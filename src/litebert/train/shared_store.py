@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from litebert.checkpoint.fs import StorageError
 from litebert.checkpoint.state import SavedState, StateStore
 from litebert.train.ranks import Ranks
 
@@ -49,8 +51,28 @@ class SharedStore:
         scalars: Mapping[str, Any],
         **options: Any,
     ) -> Path | None:
-        """Save on the first rank; see `StateStore.save`."""
-        return None if self._store is None else self._store.save(step, tensors, scalars, **options)
+        """Save on the first rank, while the others wait; see `StateStore.save`.
+
+        Raises:
+            StorageError: on every rank, if the disk of the first one refused.
+        """
+        folder, failure = None, None
+        try:
+            if self._store is not None:
+                folder = self._store.save(step, tensors, scalars, **options)
+        except StorageError as error:
+            failure = error
+        told = self._ranks.share_state(({}, _describe(failure)), is_patient=True)
+        if failure is not None:
+            raise failure
+        if told is not None and "errno" in told[1]:
+            number = int(told[1]["errno"])
+            raise StorageError(
+                f"the first rank could not save the state ({os.strerror(number)}); see its log",
+                path=Path(told[1]["path"]),
+                errno=number,
+            )
+        return folder
 
     def discard_after(self, step: int) -> None:
         """Set aside the states after `step`, on the first rank."""
@@ -65,3 +87,9 @@ class SharedStore:
         if shared is None:
             return None
         return SavedState(int(shared[1]["step"]), shared[0], shared[1]["scalars"])
+
+
+def _describe(failure: StorageError | None) -> dict[str, Any]:
+    if failure is None:
+        return {}
+    return {"path": str(failure.path or ""), "errno": failure.errno}

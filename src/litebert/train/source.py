@@ -54,6 +54,11 @@ class BatchSource(Protocol):
         """Labels of all examples where they are few and fixed, None otherwise."""
         ...
 
+    @property
+    def follows_progress(self) -> bool:
+        """Whether a batch depends on the progress too, not on the step alone."""
+        ...
+
     def steps_in(self, epochs: float) -> int:
         """Return the steps that visit every example so many times, at least 1."""
         ...
@@ -97,6 +102,11 @@ class ExampleSource:
     def labels(self) -> NDArray[Any] | None:
         """Labels of all examples."""
         return collate(self._data).labels
+
+    @property
+    def follows_progress(self) -> bool:
+        """False: the step decides."""
+        return False
 
     @property
     def fingerprint(self) -> str:

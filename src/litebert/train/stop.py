@@ -37,11 +37,16 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_signals() -> Generator[StopRequest]:
+def stop_on_signals(*, has_launcher: bool = False) -> Generator[StopRequest]:
     """Turn the first SIGINT, SIGTERM or SIGHUP in the block into a stop request.
 
     The second one ends the process at once, as if nothing had caught it. Outside of the main
     thread no signal is caught; the request can still be made by the program.
+
+    Args:
+        has_launcher: further signals change nothing: a scheduler signals launcher and process, and
+            the launcher passes its own on, while the state is being saved. It ends by SIGKILL what
+            does not end.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -50,7 +55,7 @@ def stop_on_signals() -> Generator[StopRequest]:
     before: dict[int, Any] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        if stop.is_requested:
+        if stop.is_requested and not has_launcher:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         stop.request(number)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from litebert.errors import SettingsError
 from litebert.recipes.pretrain.estimate import Estimate
-from litebert.recipes.pretrain.job import located, open_run, start_run
+from litebert.recipes.pretrain.job import clear_unfinished_start, located, open_run, start_run
 from litebert.recipes.pretrain.plan import PretrainPlan, make_plan
 from litebert.recipes.pretrain.run import estimate_plan, resolve
 from litebert.recipes.pretrain.settings import PretrainSettings
@@ -104,6 +104,7 @@ def open_session(
         LitebertError: as `make_plan` and `open_run`.
     """
     found: dict[str, Any] = {}
+    plan: PretrainPlan | None = None
     if ranks.is_first:
         path = out or _default_folder(config, is_resume)
         if is_resume and (path / CONFIG).exists():
@@ -117,14 +118,17 @@ def open_session(
             say("\n".join(estimate.describe()))
             _check_memory(estimate, settings, is_forced)
             settings = resolve(settings, estimate)
+            if is_resume:
+                clear_unfinished_start(path)
             folder = start_run(make_plan(settings), path, config.stem, command)
+            plan = make_plan(settings, folder.path)  # writes the chunks that the other ranks read
         found = {"path": str(folder.path), "settings": settings.model_dump(mode="json")}
     shared = ranks.share_state(({}, found), is_patient=True)
-    if shared is not None and not ranks.is_first:
-        found = shared[1]
-        settings = build_settings(PretrainSettings, found["settings"])
+    found = found if shared is None else shared[1]
     path = Path(found["path"])
-    return Session(RunFolder(path), make_plan(settings, path), _resume_command(config, path))
+    if plan is None:
+        plan = make_plan(build_settings(PretrainSettings, found["settings"]), path)
+    return Session(RunFolder(path), plan, _resume_command(config, path))
 
 
 def _default_folder(config: Path, is_resume: bool) -> Path:

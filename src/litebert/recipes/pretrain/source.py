@@ -66,6 +66,11 @@ class ShardSource:
         return None
 
     @property
+    def follows_progress(self) -> bool:
+        """Whether the part of masked tokens moves with the progress."""
+        return self._maker.settings.mlm.schedule != "constant"
+
+    @property
     def fingerprint(self) -> str:
         """Hex digest of shards, chunks and objectives."""
         return hashlib.sha256(self._sha256.encode() + self._chunks.tobytes()).hexdigest()
