@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from litebert.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
-    from litebert.recipes.prepare import PrepareOutcome, PrepareProgress
+    from litebert.recipes.prepare.run import PrepareOutcome, PrepareProgress
 
 LINE_SECONDS: Final = 10.0
 
@@ -20,12 +21,15 @@ LINE_SECONDS: Final = 10.0
 def prepare(
     paths: list[Path] = typer.Argument(
         metavar="PATH...",
-        help="Text, Markdown, JSON lines, Parquet; compressed, archives, folders.",
+        help="Text, Markdown, JSON lines, Parquet; compressed, archives, folders. "
+        "With --inspect: a shard folder.",
     ),
-    tokenizer: Path = typer.Option(
-        ..., "--tokenizer", "-t", help="Folder with the vocabulary, as `litebert vocab` writes it."
+    tokenizer: Path | None = typer.Option(
+        None, "--tokenizer", "-t", help="Folder with the vocabulary, as `litebert vocab` writes it."
     ),
-    out: Path = typer.Option(..., "--out", "-o", help="Shard folder; new, or begun before."),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", help="Shard folder; new, or begun before."
+    ),
     language: str = typer.Option("en", "--language", "-l", help="Language of the text (ISO code)."),
     sentences: str = typer.Option(
         "sentencex", "--sentences", help="sentencex, lines, or paragraphs."
@@ -53,12 +57,28 @@ def prepare(
         None, "--workers", "-j", min=1, help="Processes; all cores by default."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
+    inspect: bool = typer.Option(
+        False, "--inspect", help="Prepare nothing: show training examples made of PATH's shards."
+    ),
+    examples: int = typer.Option(3, "--examples", help="How many --inspect shows."),
+    config: Path | None = typer.Option(
+        None, "--config", help="Settings of `litebert pretrain`, for --inspect."
+    ),
 ) -> None:
     """Turn text into shards of token ids for `litebert pretrain`.
 
     Stop it at any time; the same command goes on where it was.
     """
-    from litebert.recipes.prepare import PrepareSettings, prepare_corpus
+    if inspect:
+        show(_inspect(paths, examples, config))
+        return
+    if tokenizer is None or out is None:
+        missing = "--tokenizer" if tokenizer is None else "--out"
+        raise typer.BadParameter(
+            f"{missing} is needed to prepare text; to look at shards, use --inspect"
+        )
+    from litebert.recipes.prepare.run import prepare_corpus
+    from litebert.recipes.prepare.settings import PrepareSettings
     from litebert.settings import build_settings
     from litebert.train.stop import stop_on_signals
 
@@ -93,6 +113,29 @@ def prepare(
         show_json(_values(outcome, seconds))
     else:
         show("\n".join(_text(outcome, seconds)))
+
+
+def _inspect(paths: list[Path], examples: int, config: Path | None) -> str:
+    from litebert.recipes.inspect_examples import inspect_examples
+
+    if len(paths) != 1:
+        raise typer.BadParameter(f"--inspect looks at one shard folder, got {len(paths)} paths")
+    if config is None:
+        return inspect_examples(paths[0], examples=examples)
+    from litebert.recipes.pretrain.settings import PretrainSettings
+    from litebert.settings import load_settings
+
+    chosen = load_settings(
+        PretrainSettings, config, overrides=[f"data.shards={json.dumps(str(paths[0]))}"]
+    )
+    return inspect_examples(
+        paths[0],
+        examples=examples,
+        objectives=chosen.objectives,
+        max_length=chosen.data.max_length,
+        short_fraction=chosen.data.short_fraction,
+        seed=chosen.train.seed,
+    )
 
 
 class _Lines:

@@ -40,7 +40,8 @@ class OrderSettings(Settings):
     """For `none`: 2 keeps the pair of segments, in order; 1 gives one segment."""
     google_compatible: bool = False
     """A chunk of one sentence gets a segment of another document and label 1, even for `sop`, as in
-    the published models. Otherwise it stays alone, with masked tokens and without an order label."""
+    the published models. Otherwise it stays alone, with masked tokens and without an order label,
+    so that both labels are equally frequent."""
 
 
 class SentencePair(Objective):
@@ -60,6 +61,14 @@ class SentencePair(Objective):
         if len(chunk.sentence_ends) < 2 or self.settings.segments == 1:
             return _alone(chunk)
         return Arrangement(*_halves(chunk, float(cut)), NO_LABEL)
+
+    def one_sentence(
+        self, chunk: Chunk, index: ChunkIndex, rng: np.random.Generator, uniform: float
+    ) -> Arrangement:
+        """Return what a chunk that cannot be cut becomes: alone, or with another document's."""
+        if not self.settings.google_compatible:
+            return _alone(chunk)
+        return _with_other(chunk, _whole(chunk), index, rng, uniform) or _alone(chunk)
 
     def count(self, batch: Batch) -> int:
         """Return the number of labelled sequences."""
@@ -81,9 +90,7 @@ class SentenceOrder(SentencePair):
         """Return the segments and their label; one sentence: see `google_compatible`."""
         cut, swap, other = rng.random(3).tolist()
         if len(chunk.sentence_ends) < 2:
-            if not self.settings.google_compatible:
-                return _alone(chunk)
-            return _with_other(chunk, _whole(chunk), index, rng, other) or _alone(chunk)
+            return self.one_sentence(chunk, index, rng, other)
         first, second = _halves(chunk, cut)
         if swap < self.settings.negative_prob:
             return Arrangement(second, first, SWAPPED)
@@ -103,10 +110,10 @@ class NextSentence(SentencePair):
     def arrange(
         self, chunk: Chunk, index: ChunkIndex, rng: np.random.Generator
     ) -> Arrangement | None:
-        """Return the segments and their label; one sentence always gets another document's."""
+        """Return the segments and their label; one sentence: see `google_compatible`."""
         cut, negative, other = rng.random(3).tolist()
         if len(chunk.sentence_ends) < 2:
-            return _with_other(chunk, _whole(chunk), index, rng, other) or _alone(chunk)
+            return self.one_sentence(chunk, index, rng, other)
         first, second = _halves(chunk, cut)
         if negative < self.settings.negative_prob:
             found = _with_other(chunk, first, index, rng, other)
