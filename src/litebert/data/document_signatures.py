@@ -15,9 +15,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.near_duplicates import NUM_HASHES, SHINGLE_CHARS, shingle_hashes
+from litebert.data.near_duplicates import (
+    NUM_BANDS,
+    NUM_HASHES,
+    SHINGLE_CHARS,
+    band_keys,
+    shingle_hashes,
+)
 
-__all__ = ["document_signatures", "similarity"]
+__all__ = ["band_key_table", "document_signatures", "similarity"]
 
 _WINDOW_CHARS: Final = 1 << 17
 _EMPTY: Final = np.uint32(0xFFFFFFFF)
@@ -52,6 +58,12 @@ def similarity(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> float:
     Its standard deviation is at most 0.07, for documents of some hundred characters or more.
     """
     return float((first == second).mean())
+
+
+def band_key_table(signatures: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return the band keys of signatures [N, NUM_HASHES] as signed numbers, [N, NUM_BANDS]."""
+    keys = [band_keys(signatures, band).view(np.int64) for band in range(NUM_BANDS)]
+    return np.stack(keys, axis=1)
 
 
 def _fill(signatures: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.data.document_signatures import similarity
-from litebert.data.near_duplicates import NUM_BANDS, band_keys
+from litebert.data.near_duplicates import NUM_BANDS
 from litebert.errors import DataError
 
-__all__ = ["DUPLICATE", "NEAR_DUPLICATE", "SeenTexts", "band_key_table"]
+__all__ = ["DUPLICATE", "NEAR_DUPLICATE", "SeenTexts"]
 
 DUPLICATE: Final = "duplicate"
 NEAR_DUPLICATE: Final = "near-duplicate"
@@ -38,12 +38,6 @@ _CANDIDATES: Final = (
 )
 """At most so many earlier documents are compared with one."""
 _NUMBERS: Final = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}
-
-
-def band_key_table(signatures: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the band keys of signatures [N, NUM_HASHES] as SQLite holds them, [N, NUM_BANDS]."""
-    keys = [band_keys(signatures, band).view(np.int64) for band in range(NUM_BANDS)]
-    return np.stack(keys, axis=1)
 
 
 class SeenTexts:
@@ -100,7 +94,7 @@ class SeenTexts:
             document: its number; each is greater than the one before.
             key: hash of its text.
             signature: its signature [NUM_HASHES], to look for near-duplicates too.
-            bands: the keys of that signature, see `band_key_table`.
+            bands: the keys of that signature, see `document_signatures.band_key_table`.
 
         Raises:
             OSError: the disk refused.

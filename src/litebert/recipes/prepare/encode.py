@@ -11,20 +11,37 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.document_signatures import document_signatures
-from litebert.data.seen_texts import band_key_table
-from litebert.data.shards import dtype_for
-from litebert.recipes.prepare.settings import PrepareSettings
+from litebert.data.document_signatures import band_key_table, document_signatures
+from litebert.data.shards.format import dtype_for
 from litebert.text.bulk import BulkEncoder
 from litebert.text.sentences import sentence_splitter
 
-__all__ = ["DocumentEncoder", "EncodedBatch"]
+__all__ = ["DocumentEncoder", "EncodedBatch", "EncodingPlan"]
 
 _SLICE_CHARS: Final = 1 << 18
 """Characters of sentences that are encoded together: bounds the memory of a long document."""
 MAX_SENTENCE_CHARS: Final = 20_000
 """A longer sentence is cut at a blank: no text without sentence ends makes one endless sentence."""
 _KEY_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingPlan:
+    """What of the settings a worker must know; a worker does not load what only reading needs.
+
+    Attributes:
+        sentences: name of the sentence splitter.
+        language: ISO code for it.
+        eval_fraction: share of documents that are held out, in [0, 1).
+        seed: of that choice.
+        has_signatures: whether near-duplicates are looked for.
+    """
+
+    sentences: str = "sentencex"
+    language: str = "en"
+    eval_fraction: float = 0.0
+    seed: int = 0
+    has_signatures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +78,17 @@ class EncodedBatch:
 class DocumentEncoder:
     """Splits, encodes and hashes documents; one lives in each worker."""
 
-    def __init__(self, tokenizer: Path, settings: PrepareSettings) -> None:
+    def __init__(self, tokenizer: Path, plan: EncodingPlan) -> None:
         """Load the tokenizer and the sentence splitter.
 
         Raises:
             CheckpointError: no usable tokenizer there.
             SettingsError: no such splitter.
         """
-        self._settings = settings
+        self._plan = plan
         self._encoder = BulkEncoder.from_pretrained(tokenizer)
         self._dtype = np.dtype(dtype_for(self._encoder.size))
-        self._split = sentence_splitter(settings.sentences, settings.language)
+        self._split = sentence_splitter(plan.sentences, plan.language)
 
     def __call__(self, texts: Sequence[str]) -> EncodedBatch:
         """Encode documents, each on its own: the result does not depend on what it comes with."""
@@ -103,7 +120,7 @@ class DocumentEncoder:
         keys = [
             hashlib.blake2b(text.encode("utf-8"), digest_size=_KEY_BYTES).digest() for text in plain
         ]
-        signatures = document_signatures(plain) if self._settings.dedup == "near" else None
+        signatures = document_signatures(plain) if self._plan.has_signatures else None
         return EncodedBatch(
             ids=np.concatenate(ids) if ids else np.zeros(0, self._dtype),
             word_starts=np.concatenate(starts) if starts else np.zeros(0, np.bool_),
@@ -119,10 +136,10 @@ class DocumentEncoder:
         )
 
     def _is_held_out(self, key: bytes) -> bool:
-        fraction = self._settings.eval_fraction
+        fraction = self._plan.eval_fraction
         if not fraction:
             return False
-        salt = self._settings.seed.to_bytes(8, "little")
+        salt = self._plan.seed.to_bytes(8, "little")
         drawn = hashlib.blake2b(key, digest_size=8, salt=salt).digest()
         return int.from_bytes(drawn, "little") < fraction * 2.0**64
 

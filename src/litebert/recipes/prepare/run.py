@@ -22,7 +22,7 @@ from litebert.data.seen_texts import SeenTexts
 from litebert.data.shards import Shard, ShardSet, dtype_for, write_manifest
 from litebert.data.shards.manifest import MANIFEST_FILE
 from litebert.errors import DataError, SettingsError
-from litebert.recipes.prepare.encode import DocumentEncoder, EncodedBatch
+from litebert.recipes.prepare.encode import DocumentEncoder, EncodedBatch, EncodingPlan
 from litebert.recipes.prepare.output import EVAL_FOLDER, BatchCursor, Output, Split
 from litebert.recipes.prepare.pool import OrderedPool
 from litebert.recipes.prepare.report import write_report
@@ -142,7 +142,7 @@ def prepare_corpus(
     settings = settings or PrepareSettings()
     pieces = Tokenizer.from_pretrained(tokenizer)
     files = corpus_files(paths)
-    DocumentEncoder(tokenizer, settings)  # the same refusals as in the workers, but readable
+    DocumentEncoder(tokenizer, _plan(settings))  # the same refusals as in the workers, but readable
     with _disk_errors(out):
         inputs = list_inputs(files)
         with RunLock(out / LOCK_FILE):
@@ -189,7 +189,7 @@ class _Run:
             trailing: list[Fault] = []
             batches = self._batches(state, trailing)
             pool: OrderedPool[_Batch, EncodedBatch] = OrderedPool(
-                DocumentEncoder, (self._tokenizer, self._settings), workers
+                DocumentEncoder, (self._tokenizer, _plan(self._settings)), workers
             )
             with pool:
                 window = workers * _WINDOW_BATCHES * _BATCH_CHARS
@@ -369,6 +369,16 @@ class _Run:
             files=len(self._files),
             is_resumed=self._is_resumed,
         )
+
+
+def _plan(settings: PrepareSettings) -> EncodingPlan:
+    return EncodingPlan(
+        sentences=settings.sentences,
+        language=settings.language,
+        eval_fraction=settings.eval_fraction,
+        seed=settings.seed,
+        has_signatures=settings.dedup == "near",
+    )
 
 
 def _options(settings: PrepareSettings, inputs: InputList, pieces: Tokenizer) -> dict[str, Any]:
