@@ -53,7 +53,7 @@ def vocab(
         None, "--encoding", help="Encoding of text files; else UTF-8 or by byte-order mark."
     ),
     on_bad: BadRow = typer.Option(
-        BadRow.error, "--on-bad", help="Bytes and records that cannot be read: stop or leave out."
+        BadRow.skip, "--on-bad", help="What cannot be read: skip (counted and shown), or error."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
 ) -> None:

@@ -19,10 +19,7 @@ _QUOTE: Final = re.compile(r"^(?:\s{0,3}>\s?)+")
 _BULLET: Final = re.compile(r"^\s*[*+-]\s+(?=\S)")
 _IMAGE: Final = re.compile(r"!\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}\)")
 _LINK: Final = re.compile(r"\[([^\[\]]{0,1000})\]\([^()\s]{0,2000}(?:\s+\"[^\"]{0,1000}\")?\)")
-_EMPHASIS: Final = re.compile(
-    r"(?<![^\W_])(?<!\\)_+|(?<!\\)_+(?![^\W_])"
-    r"|(?<![^\W_])(?<!\\)\*+(?=\S)|(?<=[^\s\\])\*+(?![^\W_])|`+"
-)
+_EMPHASIS: Final = re.compile(r"[_*`]+")
 _ESCAPE: Final = re.compile(r"\\([\\`*_{}\[\]()#+.!>~|-])")
 _NAMED: Final = re.compile(r"^#{1,2} \w+: ")
 _MARKS: Final = re.compile(r"[*_`\\\[<&]")
@@ -83,8 +80,18 @@ def _inline(text: str) -> str:
         text = without_html(text)
     if "](" in text:
         text = _LINK.sub(r"\1", _IMAGE.sub("", text))
-    text = _EMPHASIS.sub("", text)
+    text = _EMPHASIS.sub(_without_emphasis, text)
     return _ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def _without_emphasis(match: re.Match[str]) -> str:
+    """Keep marks that are escaped, inside of a word (snake_case), or signs of their own (2 * 3)."""
+    marks, text = match[0], match.string
+    before = text[match.start() - 1] if match.start() else " "
+    after = text[match.end()] if match.end() < len(text) else " "
+    is_inside = before.isalnum() and after.isalnum() and "`" not in marks
+    is_sign = before.isspace() and after.isspace() and set(marks) == {"*"}
+    return marks if before == "\\" or is_inside or is_sign else ""
 
 
 def _without_head(lines: Iterable[Line]) -> Iterator[Line]:

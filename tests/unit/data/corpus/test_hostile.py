@@ -183,7 +183,7 @@ LEFT_OUT: dict[str, tuple[str, bytes, str]] = {
     "parquet in tar": ("a.tar", tar_of({"b.parquet": b"PAR1....", "g.txt": GOOD}), "nested archive"),
     "image in zip": ("a.zip", zip_of({"a.png": b"\x89PNG", "g.txt": GOOD}), "not text"),
     "nul": ("a.txt", b"one\0two\n\n" + GOOD, "NUL"),
-    "replacement": ("a.txt", "caf\ufffd du\ufffd\n\n".encode() + GOOD, "replacement characters"),
+    "replacement": ("a.txt", "na\ufffdve du\ufffd\n\n".encode() + GOOD, "replacement characters"),
     "surrogate": ("a.jsonl", b'{"text": "x \\ud800"}\n{"text": "good"}\n', "lone surrogate"),
     "empty text": ("a.jsonl", b'{"text": " "}\n{"text": null}\n{"text": "good"}\n', "empty"),
 }  # fmt: skip
