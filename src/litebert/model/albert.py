@@ -13,7 +13,7 @@ from torch.nn import functional
 from litebert.errors import DataError
 from litebert.model.backbone import AlbertModel, EncoderOutput, PackedAttentions, unpack_output
 from litebert.model.config import AlbertConfig
-from litebert.model.encoder import Checkpointing
+from litebert.model.encoder import Backend, Checkpointing
 from litebert.model.head_kinds import head_kind
 from litebert.model.heads import make_heads
 from litebert.model.inputs import require_config, require_integers, require_tensor
@@ -93,6 +93,10 @@ class AlbertWithHead(nn.Module):
             SettingsError: no such number, or some stored weights would not run and so not train.
         """
         self.model.set_active_depth(depths)
+
+    def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
+        """Compile the one block that depths share; see `Encoder.compile_block`."""
+        self.model.compile_block(dynamic=dynamic, backend=backend)
 
     def forward(
         self,

@@ -1,14 +1,14 @@
 """Scaled dot-product attention within each sequence of a packed batch.
 
-On the CPU one small product runs per sequence: no padding and no mask. Elsewhere sequences of
-similar length share a padded batch. Multi-head, grouped-query and multi-query attention differ only
+On the CPU one small product runs per sequence: no padding and no mask. On CUDA half precision runs
+one kernel for all sequences (`varlen.py`). Elsewhere sequences of similar length share a padded batch.
+Multi-head, grouped-query and multi-query attention differ only
 in the number of key-value heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import torch
@@ -17,7 +17,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from litebert.model.head_layout import HeadLayout
 from litebert.model.packing import Bucket, Packing, gather_rows, scatter_rows
+from litebert.model.varlen import VARLEN
 
 __all__ = [
     "HeadLayout",
@@ -32,26 +34,8 @@ _aten = torch.ops.aten
 FLASH_FROM: Final = 96
 """Sequences this long use the blocked kernel; below, plain batched products are faster (measured)."""
 
-
-@dataclass(frozen=True, slots=True)
-class HeadLayout:
-    """How the columns of query, key and value are divided.
-
-    Attributes:
-        heads: query heads A.
-        key_value_heads: key-value heads K; query head a uses key head `a * K // A`.
-        size: size of a head D.
-    """
-
-    heads: int
-    key_value_heads: int
-    size: int
-
-    @property
-    def widths(self) -> tuple[int, int, int]:
-        """Columns of query, key and value side by side."""
-        narrow = self.key_value_heads * self.size
-        return self.heads * self.size, narrow, narrow
+SEQUENTIAL_DEVICES: Final = frozenset({"cpu"})
+"""Where one product for each sequence costs less than padding."""
 
 
 def attend(
@@ -67,13 +51,19 @@ def attend(
     """
     if not packing.max_length:
         return qkv[:, : layout.widths[0]]
-    if qkv.device.type == "cpu":
+    if qkv.device.type in SEQUENTIAL_DEVICES:
         if packing.is_rectangular and not dropout_prob:
             return attend_buckets(qkv, layout, packing)
         if layout.key_value_heads != layout.heads:
             qkv = _expand_groups(qkv, layout)
         context = _PerSequence.apply(qkv, layout.heads, packing.lengths, dropout_prob)
         return cast(Tensor, context)
+
+    def plain(probe: Tensor, packing: Packing, _: int | None) -> Tensor:
+        return attend_buckets(probe, layout, packing)
+
+    if not dropout_prob and VARLEN.is_usable(qkv, layout, plain):
+        return VARLEN.attend(qkv, layout, packing)
     return attend_buckets(qkv, layout, packing, dropout_prob=dropout_prob)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from litebert.errors import DataError
 from litebert.model.config import AlbertConfig
 from litebert.model.embeddings import Embeddings
-from litebert.model.encoder import Checkpointing, Encoder, Trace
+from litebert.model.encoder import Backend, Checkpointing, Encoder, Trace
 from litebert.model.inputs import require_config, require_integers, require_tensor
 from litebert.model.layers import init_weights
 from litebert.model.packing import Packing
@@ -68,6 +68,10 @@ class AlbertModel(nn.Module):
             SettingsError: no such number, or some stored weights would not run and so not train.
         """
         self.encoder.set_active_depth(depths)
+
+    def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
+        """Compile the one block that depths share; see `Encoder.compile_block`."""
+        self.encoder.compile_block(dynamic=dynamic, backend=backend)
 
     def forward(
         self,

@@ -24,10 +24,13 @@ from litebert.model.rotary import rotation
 from litebert.model.sharing import Plan, num_attentions, num_ffns
 from litebert.model.sight import Layout, Sight
 
-__all__ = ["Checkpointing", "Encoder", "Trace"]
+__all__ = ["Backend", "Checkpointing", "Encoder", "Trace"]
 
 Checkpointing = bool | int | Literal["ffn"]
 """What is recomputed in the backward pass; see `Encoder.set_checkpointing`."""
+
+Backend = Callable[..., Callable[..., object]]
+"""A backend of `torch.compile` of one's own."""
 
 Fused = list[tuple[Tensor, Tensor] | None]
 Terms = list[RelativeTerms | None]
@@ -126,6 +129,24 @@ class Encoder(nn.Module):
                     "with set_depth"
                 )
         self.active_depth = depths
+
+    def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
+        """Compile the feed-forward, and what follows attention, with `torch.compile`.
+
+        One code serves all depths, shared or not, so that compiling takes as long for 2 depths as for
+        24; attention itself stays as it is. What is computed stays the same up to rounding, but dropout
+        draws other numbers. A compiled model cannot be pickled whole; saving and state dicts do not care.
+
+        Args:
+            dynamic: one code for any number of tokens, instead of one for each.
+            backend: of `torch.compile`; "inductor" needs a C++ compiler or a CUDA device.
+        """
+        finish = torch.compile(Attention.finish, dynamic=dynamic, backend=backend)
+        update = torch.compile(FeedForward.update, dynamic=dynamic, backend=backend)
+        for attention in self.attentions:
+            cast(Attention, attention).run_finish = finish
+        for ffn in self.ffns:
+            cast(FeedForward, ffn).run = update
 
     def set_checkpointing(self, value: Checkpointing) -> None:
         """Choose what is recomputed in the backward pass, to hold less in memory.

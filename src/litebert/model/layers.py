@@ -6,6 +6,7 @@ gating, positions, windows, low-rank updates) change nothing where they are not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -14,9 +15,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litebert.model.attend import HeadLayout, attend, attend_padded, repeat_heads
+from litebert.model.attend import attend, attend_padded, repeat_heads
 from litebert.model.config import AlbertConfig
 from litebert.model.disentangled import RelativeTerms
+from litebert.model.head_layout import HeadLayout
 from litebert.model.lora import StepAdapter
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
@@ -69,6 +71,7 @@ class Attention(nn.Module):
         options = config.litebert
         self.is_pre_norm = options.norm_position == "pre"
         self.relative_terms = options.relative_terms.split("+") if options.has_relative else []
+        self.run_finish: Callable[..., Tensor] = Attention.finish
         if options.has_relative and options.relative_form == "v1":
             if "c2p" in self.relative_terms:
                 self.relative_key = nn.Linear(hidden, narrow, bias=False)
@@ -133,6 +136,15 @@ class Attention(nn.Module):
             context = attend(qkv, self.heads, layout, dropout_prob=dropout)
         else:
             context = attend_padded(qkv, self.heads, layout, dropout_prob=dropout)
+        return self.run_finish(self, hidden, context, adapter)
+
+    def finish(
+        self,
+        hidden: Float[Tensor, "*tokens H"],
+        context: Float[Tensor, "*tokens H"],
+        adapter: StepAdapter | None,
+    ) -> Float[Tensor, "*tokens H"]:
+        """Return what follows the attention itself: output projection, residual and LayerNorm."""
         update = functional.linear(context, self.output.weight, self.output.bias)
         if adapter is not None:
             update = adapter.add("output", context, update)
@@ -189,6 +201,7 @@ class FeedForward(nn.Module):
         self.dropout_prob = config.hidden_dropout_prob
         self.is_pre_norm = config.litebert.norm_position == "pre"
         self.is_gated = config.litebert.ffn == "geglu"
+        self.run: Callable[..., Tensor] = FeedForward.update
         if self.is_gated:
             self.gate = nn.Linear(config.hidden_size, config.intermediate_size)
 
@@ -203,6 +216,12 @@ class FeedForward(nn.Module):
             hidden: packed [T, H], or padded [B, S, H].
             adapter: low-rank updates of this depth.
         """
+        return self.run(self, hidden, adapter)
+
+    def update(
+        self, hidden: Float[Tensor, "*tokens H"], adapter: StepAdapter | None
+    ) -> Float[Tensor, "*tokens H"]:
+        """Compute `forward`, which runs this or its compiled form."""
         entering = self.norm(hidden) if self.is_pre_norm else hidden
         inner = self._project("up", self.up, entering, adapter)
         if self.is_gated:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 from torch.nn import functional
 
@@ -28,11 +28,13 @@ class Band:
     """Packed tokens as blocks, and which keys each query of a block may see.
 
     Attributes:
+        half: tokens to each side that are seen.
         width: tokens of a block, c.
         blocks: number of blocks, G.
         mask: True where a key counts, [G, 1, c, 3 c].
     """
 
+    half: int
     width: int
     blocks: int
     mask: Tensor
@@ -61,7 +63,7 @@ def make_band(packing: Packing, half: int) -> Band:
     width = max(half, LEAST_BLOCK)
     tokens = packing.num_tokens
     blocks = -(-tokens // width)
-    plan = Band(width, blocks, torch.empty(0))
+    plan = Band(half, width, blocks, torch.empty(0))
     # 0 stands for what fills the last block and both ends; those rows see each other, which is no harm.
     owner = packing.sequence_ids + 1
     ends = torch.arange(blocks, device=owner.device)[:, None] * width
@@ -69,7 +71,7 @@ def make_band(packing: Packing, half: int) -> Band:
     key_places = ends + torch.arange(-width, 2 * width, device=owner.device)  # [G, 3 c]
     distance = (ends + places)[:, :, None] - key_places[:, None, :]
     same = plan.queries(owner)[:, :, None] == plan.keys(owner)[:, None, :]
-    return Band(width, blocks, (same & (distance.abs() <= half))[:, None])
+    return Band(half, width, blocks, (same & (distance.abs() <= half))[:, None])
 
 
 def window_mask(
@@ -91,11 +93,3 @@ def window_mask(
         real = mask if mask.dtype == torch.bool else mask > -1.0
         places = real.to(torch.int64).cumsum(-1)  # [B, 1, 1, S]
     return (places.transpose(-1, -2) - places).abs() <= half
-
-
-def local_rows(
-    rows: Float[Tensor, "T W"], heads: int, band: Band, *, is_key: bool
-) -> Float[Tensor, "G A n D"]:
-    """Return packed rows by block and head."""
-    blocks = band.keys(rows) if is_key else band.queries(rows)
-    return blocks.unflatten(-1, (heads, -1)).transpose(1, 2)

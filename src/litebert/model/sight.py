@@ -13,11 +13,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from litebert.model.attend import HeadLayout, attend, over_buckets, repeat_heads
+from litebert.model.attend import attend, over_buckets, repeat_heads
 from litebert.model.disentangled import RelativeEmbeddings, RelativeTerms, relative_bias
+from litebert.model.head_layout import HeadLayout
 from litebert.model.local import Band, make_band, window_mask
 from litebert.model.packing import Bucket, Packing, gather_rows, scatter_rows
 from litebert.model.rotary import Rotation, rotate
+from litebert.model.varlen import VARLEN
 
 __all__ = ["Sight", "look", "look_probabilities"]
 
@@ -98,6 +100,13 @@ def look(
     if not layout.max_length:
         return qkv[:, : heads.widths[0]]
     band = sight.band(layout) if is_local else None
+    if (
+        band is not None
+        and terms is None
+        and not dropout_prob
+        and _has_window_kernel(qkv, heads, band)
+    ):
+        return VARLEN.attend(qkv, heads, layout, band.half)
     if band is not None:
         return _look_in_band(qkv, heads, band, sight, terms, dropout_prob)
     if terms is None:
@@ -177,6 +186,16 @@ def _look_padded(
         near = window_mask(mask, sight.half, qkv.shape[1], qkv.device)
         mask = _both(near, mask)
     return _attend_heads(*_split(qkv, heads), mask, terms, index, dropout_prob)
+
+
+def _has_window_kernel(qkv: Tensor, heads: HeadLayout, band: Band) -> bool:
+    """Whether the kernel for packed sequences also knows windows, on this device."""
+
+    def plain(probe: Tensor, packing: Packing, half: int | None) -> Tensor:
+        narrow = make_band(packing, half or band.half)
+        return _look_in_band(probe, heads, narrow, Sight(packing.position_ids), None, 0.0)
+
+    return VARLEN.is_usable(qkv, heads, plain, windowed=True)
 
 
 def _look_in_band(
