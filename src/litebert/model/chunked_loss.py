@@ -204,7 +204,8 @@ def _product_dtype(inner: Tensor) -> torch.dtype:
 def _rows(total: int, table: Tensor) -> int:
     """Return the rows of a chunk, so that all chunks are about equally large."""
     logits = _CHUNK_LOGITS if table.device.type == "cpu" else _DEVICE_CHUNK_LOGITS
-    most = max(_MIN_CHUNK_ROWS, logits // len(table))
+    # Each chunk passes over the whole gradient of the table, V x E: few rows of a wide table are slow.
+    most = max(_MIN_CHUNK_ROWS, logits // len(table), table.shape[1] // 2)
     chunks = max(1, -(-total // most))
     return max(1, -(-total // chunks))
 
