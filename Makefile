@@ -11,10 +11,10 @@ SOURCES := src tests benchmarks tools
 # One thread for each worker: two that wait for each other on a shared core are slower than one.
 PYTEST_WORKERS ?= 2
 
-.PHONY: help quickstart test test-unit check format bench docs setup setup-dev clean
+.PHONY: help quickstart test test-unit check format bench bench-pretraining docs setup setup-dev clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 quickstart: $(VENV)/.train ## Train, score and save a small model on bundled messages (<= 60 s)
 	$(BIN)/litebert quickstart
@@ -40,6 +40,10 @@ format: $(VENV)/.dev ## Format and fix what can be fixed
 bench: $(VENV)/.dev ## Measure speed and memory beside transformers (about 12 minutes)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed_page
+
+bench-pretraining: $(VENV)/.dev ## Measure pretraining beside transformers (about 8 minutes)
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.pretraining_speed
+	$(BIN)/python -m benchmarks.pretraining_page
 
 docs: $(VENV)/.dev ## Execute the commands shown in README and docs
 	$(BIN)/python -m pytest -q tests/docs

@@ -14,13 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.measuring import current_rss, machine, measure_turns, peak_rss, seconds
 from litebert.model.albert import AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import flops_per_token
@@ -130,19 +128,6 @@ def make_ours(config: AlbertConfig, theirs: nn.Module | None = None) -> AlbertWi
     return ours
 
 
-def gemm_gflops() -> float:
-    """Best of three products, in GFLOP/s."""
-    a, b = torch.randn(2048, 768), torch.randn(768, 3072)
-    best = min(seconds(lambda: a @ b) for _ in range(3))
-    return 2 * 2048 * 768 * 3072 / best / 1e9
-
-
-def seconds(run: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
 class OurLoop:
     """Packed batches, fused AdamW: what litebert's training loop does."""
 
@@ -191,35 +176,6 @@ class TheirLoop:
             return self.model(input_ids=batch.padded, attention_mask=batch.mask).logits
 
 
-def measure_turns(
-    ours: Callable[[TextBatch], Any],
-    theirs: Callable[[TextBatch], Any],
-    batches: list[TextBatch],
-    rounds: int,
-    flops: Callable[[TextBatch], float],
-) -> dict[str, float]:
-    """Medians of both sides, taking turns; the first round of each is thrown away."""
-    ours(batches[0])
-    theirs(batches[0])
-    rows: list[tuple[float, float, float, float]] = []
-    for index in range(rounds):
-        batch = batches[index % len(batches)]
-        before = gemm_gflops()
-        a = seconds(lambda batch=batch: ours(batch))
-        peak = max(before, gemm_gflops())
-        b = seconds(lambda batch=batch: theirs(batch))
-        rows.append((batch.tokens / a, batch.tokens / b, flops(batch) / a / 1e9, peak))
-    speed, other, rate, peak = (statistics.median(column) for column in zip(*rows, strict=True))
-    return {
-        "ours_tokens_per_second": speed,
-        "theirs_tokens_per_second": other,
-        "speedup": statistics.median(row[0] / row[1] for row in rows),
-        "ours_gflops": rate,
-        "peak_gflops": peak,
-        "of_peak": statistics.median(row[2] / row[3] for row in rows),
-    }
-
-
 def measure_latency(ours: nn.Module, theirs: nn.Module, rounds: int) -> dict[str, dict[str, float]]:
     """Milliseconds of one text, through the public padded call of each side."""
     found: dict[str, dict[str, float]] = {}
@@ -255,17 +211,6 @@ def run_for_memory(side: str, shape: str, steps: int) -> None:
     for _ in range(steps):
         loop.step(longest)
     print(json.dumps({"peak_bytes": peak_rss(), "before_training_bytes": start}))
-
-
-def peak_rss() -> int:
-    # Not ru_maxrss: on Linux a started process inherits that of the one that started it.
-    status = Path("/proc/self/status").read_text().split()
-    return int(status[status.index("VmHWM:") + 1]) * 1024
-
-
-def current_rss() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
 
 
 def measure_memory(shape: str, steps: int) -> dict[str, float]:
@@ -324,27 +269,6 @@ def measure_shape(shape: str, rounds: Rounds) -> dict[str, Any]:
         "latency_batch_1": latency,
         "memory": memory,
         "rounds": asdict(rounds),
-    }
-
-
-def machine() -> dict[str, Any]:
-    import transformers
-
-    cpu = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        cpu = names[0].partition(":")[2].strip() if names else cpu
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "load_before": os.getloadavg()[0],
     }
 
 
