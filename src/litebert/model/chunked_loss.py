@@ -170,7 +170,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         scaled = [
-            None if saved is None else (saved * grads[0]).to(dtype)
+            # Widened first: a loss scale times a half-precision gradient may overflow.
+            None if saved is None else saved.to(dtype) * grads[0].to(dtype)
             for saved, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         ]
         return (*scaled, None, None, None)

@@ -6,15 +6,13 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from litebert.objectives.base import Objective
-from litebert.objectives.mlm import MaskedLanguageModel, MlmSettings
-from litebert.objectives.order import NextSentence, OrderSettings, SentenceOrder, SentencePair
-from litebert.objectives.rtd import ReplacedTokens, RtdSettings
+from litebert.objectives.base import OBJECTIVES, Objective
+from litebert.objectives.mlm import MlmSettings
+from litebert.objectives.order import OrderSettings, SentencePair
+from litebert.objectives.rtd import RtdSettings
 from litebert.settings import Settings
 
 __all__ = ["ObjectiveSettings", "make_objectives"]
-
-_ORDER = {"sop": SentenceOrder, "nsp": NextSentence, "none": SentencePair}
 
 
 class ObjectiveSettings(Settings):
@@ -76,9 +74,11 @@ class ObjectiveSettings(Settings):
 
 def make_objectives(settings: ObjectiveSettings) -> tuple[Objective, ...]:
     """Return the objectives in the order they work on an example."""
-    found: list[Objective] = [_ORDER[settings.order.kind](settings.order)]
+    kind = settings.order.kind
+    pair = SentencePair(settings.order) if kind == "none" else OBJECTIVES.get(kind)(settings.order)
+    found: list[Objective] = [pair]
     if settings.has_mlm:
-        found.append(MaskedLanguageModel(settings.mlm))
+        found.append(OBJECTIVES.get("mlm")(settings.mlm))
     if settings.rtd is not None and settings.has_rtd:
-        found.append(ReplacedTokens(settings.rtd))
+        found.append(OBJECTIVES.get("rtd")(settings.rtd))
     return tuple(found)
