@@ -10,6 +10,7 @@ from tests.unit.model.option_cases import OPTIONS
 from torch import nn
 
 from litebert.checkpoint.folder import load_encoder, load_model, save_model
+from litebert.checkpoint.keys import resolve
 from litebert.checkpoint.skeleton import skeleton
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.model.albert import AlbertModel, AlbertWithHead
@@ -300,3 +301,23 @@ def test_empty_rows_and_empty_batches(make_config, name):
     assert not out.last_hidden_state[0].any()
     assert out.last_hidden_state.isfinite().all()
     assert not model(IDS, torch.zeros(2, 7)).last_hidden_state.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("encoder.adapters.0.gate.a", True),
+        ("model.encoder.adapters.11.query.b", True),
+        ("encoder.adapters.0.qkv.a", False),
+        ("encoder.adapters.0.query.c", False),
+        ("encoder.adapters.00.query.a", False),
+        ("encoder.relative.norm.bias", True),
+        ("encoder.relative.table.bias", False),
+        ("encoder.attentions.0.relative_key.bias", False),
+        ("encoder.depths.weight.more", False),
+    ],
+)
+def test_names_of_weights_of_options(name, known):
+    found = resolve([name], inner=1, classifier=None, own_layout=True)
+    assert (found.unknown == []) is known
+    assert resolve([name], inner=1, classifier=None, own_layout=False).unknown == [name]
