@@ -66,7 +66,8 @@ class Ranks:
         names = sorted(numbers)
         values = torch.tensor([numbers[name] for name in names], dtype=torch.float64)
         self._all_reduce(values)
-        return dict(zip(names, values.tolist(), strict=True))
+        summed = dict(zip(names, values.tolist(), strict=True))
+        return {name: summed[name] for name in numbers}
 
     def sum_gradients(self, model: nn.Module, extra: Sequence[float]) -> list[float]:
         """Replace every gradient by its sum over all ranks, and return `extra` summed.
