@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from litebert.data.corpus.decoding import Line
 from litebert.data.corpus.faults import Reporter
 from litebert.data.corpus.options import DocumentRule
 
-__all__ = ["Piece", "assemble", "cut_text", "is_wiki_title"]
+__all__ = ["Piece", "assemble", "cut_text", "wiki_heading"]
 
 Piece = tuple[str, int]
 """Text of a document and the 1-based line it starts in."""
 
-_WIKI: Final = re.compile(r"^\s?((?:= ?)+)\s*([^=\s](?:.*[^=\s])?)\s*((?: ?=)+)\s*$")
 
-
-def is_wiki_title(line: str) -> bool:
-    """Tell whether a line is ` = Title = `, the title of an article of WikiText."""
-    match = _WIKI.match(line)
-    return match is not None and match[1].count("=") == match[3].count("=") == 1
+def wiki_heading(line: str) -> tuple[int, str] | None:
+    """Return level and words of a heading of WikiText (` = Title = ` is 1), None for other lines."""
+    text = line.strip()
+    if not (text.startswith("= ") and text.endswith(" =")):
+        return None
+    words = text.strip("= ")
+    left = text[: len(text) - len(text.lstrip("= "))].count("=")
+    right = text[len(text.rstrip("= ")) :].count("=")
+    return (left, words) if words and left == right else None
 
 
 def assemble(
@@ -46,12 +47,12 @@ def assemble(
                     _report_cut(report, number, max_chars)
                 yield line, number
             continue
-        heading = _WIKI.match(line) if rule == "wikitext" and line.endswith("=") else None
-        if heading is not None and heading[1].count("=") == heading[3].count("=") == 1 and texts:
+        heading = wiki_heading(line) if rule == "wikitext" else None
+        if heading is not None and heading[0] == 1 and texts:
             yield "\n".join(texts).rstrip("\n"), numbers[0]
             texts, numbers, size = [], [], 0
         if line:
-            texts.append(line if heading is None else heading[2])
+            texts.append(line if heading is None else heading[1])
             numbers.append(number)
             size += len(line) + 1
             if size > max_chars:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Final, Literal
 
-from litebert.data.corpus.assemble import is_wiki_title
+from litebert.data.corpus.assemble import wiki_heading
 from litebert.data.corpus.faults import Refused
 
 __all__ = ["Kind", "kind_of"]
@@ -89,7 +89,8 @@ def kind_of(start: bytes, name: str, *, is_wide: bool) -> Kind:
 def _kind_of_text(start: bytes) -> Kind:
     for line in start.decode("utf-8", errors="ignore").lstrip("\ufeff").split("\n"):
         if line.strip():
-            return "wikitext" if is_wiki_title(line) else "text"
+            heading = wiki_heading(line)
+            return "wikitext" if heading is not None and heading[0] == 1 else "text"
     return "text"
 
 

@@ -11,12 +11,13 @@ from litebert.data.corpus.decoding import Line
 
 __all__ = ["markdown_lines", "without_html"]
 
-_HEADING: Final = re.compile(r"^ {0,3}#{1,6}(?:\s+|$)(.*?)[\s#]*$")
+# Possessive and bounded throughout: a hostile line must not cost more than its length.
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s++|$)")
 _RULE: Final = re.compile(
-    r"^\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,}|`{3,}\w*|~{3,}\w*)$"
+    r"\s*+(?:(?:-\s*+){3,}+|(?:\*\s*+){3,}+|(?:_\s*+){3,}+|={3,}+|`{3,}+\w*+|~{3,}+\w*+)$"
 )
-_QUOTE: Final = re.compile(r"^(?:\s{0,3}>\s?)+")
-_BULLET: Final = re.compile(r"^\s*[*+-]\s+(?=\S)")
+_QUOTE: Final = re.compile(r"(?: {0,3}> ?)++")
+_BULLET: Final = re.compile(r"\s*+[*+-]\s++(?=\S)")
 _IMAGE: Final = re.compile(r"!\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}\)")
 _LINK: Final = re.compile(r"\[([^\[\]]{0,1000})\]\([^()\s]{0,2000}(?:\s+\"[^\"]{0,1000}\")?\)")
 _EMPHASIS: Final = re.compile(r"[_*`]+")
@@ -26,17 +27,16 @@ _MARKS: Final = re.compile(r"[*_`\\\[<&]")
 _HEAD_LINES: Final = 40
 
 _BLOCK_TAG: Final = re.compile(
-    r"<\s*/?\s*(?:p|br|div|li|ul|ol|dl|dt|dd|h[1-6]|tr|table|hr|blockquote|section|article)"
+    r"</?(?:p|br|div|li|ul|ol|dl|dt|dd|h[1-6]|tr|table|hr|blockquote|section|article)"
     r"(?:\s[^<>]{0,2000})?/?>",
     re.IGNORECASE,
 )
 _INLINE_TAG: Final = re.compile(
-    r"<\s*/?\s*(?:a|abbr|b|big|cite|code|em|font|i|img|mark|q|s|small|span|strike|strong|sub|sup"
+    r"</?(?:a|abbr|b|big|cite|code|em|font|i|img|mark|q|s|small|span|strike|strong|sub|sup"
     r"|td|th|tbody|thead|tt|u)(?:\s[^<>]{0,2000})?/?>",
     re.IGNORECASE,
 )
-_COMMENT: Final = re.compile(r"<!--.{0,10000}?-->", re.DOTALL)
-_MANY_BREAKS: Final = re.compile(r"\s*\n\s*\n\s*")
+_PARAGRAPH: Final = re.compile(r"\n\s*\n")
 
 
 def without_html(text: str) -> str:
@@ -45,11 +45,23 @@ def without_html(text: str) -> str:
     Tags of blocks part paragraphs. What only looks like a tag, `a < b` or `<unk>`, stays.
     """
     if "<" in text:
-        text = _COMMENT.sub(" ", text)
+        text = _without_comments(text) if "<!--" in text else text
         text = _INLINE_TAG.sub("", _BLOCK_TAG.sub("\n\n", text))
     if "&" in text:
         text = html.unescape(text)
-    return _MANY_BREAKS.sub("\n\n", text).strip() if "\n" in text else text.strip()
+    if "\n" not in text:
+        return text.strip()
+    return "\n\n".join(filter(None, map(str.strip, _PARAGRAPH.split(text))))
+
+
+def _without_comments(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[at:start])
+        at = end + 3
+    parts.append(text[at:])
+    return " ".join(parts)
 
 
 def markdown_lines(lines: Iterable[Line]) -> Iterator[Line]:
@@ -65,7 +77,7 @@ def markdown_lines(lines: Iterable[Line]) -> Iterator[Line]:
         heading = _HEADING.match(text)
         if heading is not None:
             yield number, "", False
-            yield number, _inline(heading[1]), goes_on
+            yield number, _inline(text[heading.end() :].rstrip("# \t")), goes_on
             yield number, "", False
             continue
         if text and text[0] in "> *+-":

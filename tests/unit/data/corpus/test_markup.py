@@ -96,7 +96,8 @@ def test_a_front_matter_that_never_ends_is_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", ["*", "_", "`", "[", "](", "![", "<b", "&", "\\", "> ", "# ", "- "]
+    "mark",
+    ["*", "_", "`", "[", "](", "![", "<b", "&", "\\", "> ", "# ", "- ", "<!--", "# a #", "  "],
 )
 def test_marks_without_end_cost_linear_time(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "book.md"
