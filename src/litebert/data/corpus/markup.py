@@ -16,8 +16,8 @@ _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s++|$)")
 _RULE: Final = re.compile(
     r"\s*+(?:(?:-\s*+){3,}+|(?:\*\s*+){3,}+|(?:_\s*+){3,}+|={3,}+|`{3,}+\w*+|~{3,}+\w*+)$"
 )
-_QUOTE: Final = re.compile(r"(?: {0,3}> ?)++")
-_BULLET: Final = re.compile(r"\s*+[*+-]\s++(?=\S)")
+_QUOTE: Final = re.compile(r"^(?: {0,3}> ?)++")
+_BULLET: Final = re.compile(r"^\s*+[*+-]\s++(?=\S)")
 _IMAGE: Final = re.compile(r"!\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}\)")
 _LINK: Final = re.compile(r"\[([^\[\]]{0,1000})\]\([^()\s]{0,2000}(?:\s+\"[^\"]{0,1000}\")?\)")
 _EMPHASIS: Final = re.compile(r"[_*`]+")

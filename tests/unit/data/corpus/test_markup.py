@@ -89,6 +89,12 @@ def test_only_a_head_of_metadata_is_left_out(tmp_path: Path, head: str, kept: st
     assert read(path)[0].removeprefix("title: X\ndate: 1\n") == kept + "Text.\n\nMore."
 
 
+def test_marks_of_lines_count_only_at_their_start(tmp_path: Path) -> None:
+    path = tmp_path / "book.md"
+    path.write_text("- one - two > three # four\n\n  > a - b\n", encoding="utf-8")
+    assert read(path) == ["one - two > three # four\n\na - b"]
+
+
 def test_a_front_matter_that_never_ends_is_text(tmp_path: Path) -> None:
     path = tmp_path / "book.md"
     path.write_text("---\n" + "line\n" * 90, encoding="utf-8")
