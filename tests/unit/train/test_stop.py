@@ -75,3 +75,11 @@ def test_the_second_signal_ends_the_process_at_once(number: int) -> None:
     process.communicate(timeout=20)
     assert process.returncode == -number
     assert time.monotonic() - start < 10
+
+
+def test_under_a_launcher_further_signals_change_nothing() -> None:
+    """A scheduler and a launcher both pass the same signal on, while the state is being saved."""
+    with stop_on_signals(has_launcher=True) as stop:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        assert stop.signal == signal.SIGTERM
