@@ -104,6 +104,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(900)
 def test_stopped_by_every_signal_it_goes_on_to_the_same_bytes(
     litebert: Litebert, corpus: Path, vocabulary: Path, whole: Path, tmp_path: Path
 ) -> None:
