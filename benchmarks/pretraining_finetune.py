@@ -39,6 +39,10 @@ SHAPE = (
 )  # fmt: skip
 
 
+def ignore(event: object) -> None:
+    del event
+
+
 def measure(name: str, start: str, given: argparse.Namespace) -> dict[str, Any]:
     """Fine-tune once for each seed; return scores and what they depend on."""
     folder, task, epochs = TASKS[name]
@@ -69,7 +73,7 @@ def measure(name: str, start: str, given: argparse.Namespace) -> dict[str, Any]:
         )
         plan = make_plan(settings)
         run = RunFolder.create(Path(scratch) / "run", name="run")
-        outcome = run_plan(plan, run, on_event=lambda event: None, stop=StopRequest())
+        outcome = run_plan(plan, run, on_event=ignore, stop=StopRequest())
     metric = plan.task.metric
     finished = [seed for seed in outcome.seeds if seed.result is not None and seed.scores]
     scores = [seed.scores[metric] for seed in finished]

@@ -142,7 +142,7 @@ def make_plan(settings: PretrainSettings, folder: Path | None = None) -> Pretrai
     train_chunks, eval_chunks = _split(train_index, eval_index, settings)
     tokenizer = Tokenizer.from_pretrained(shards.tokenizer_folder)
     config, source = _model(settings, tokenizer)
-    if data.max_length > config.max_position_embeddings:
+    if config.litebert.has_position_table and data.max_length > config.max_position_embeddings:
         raise SettingsError(
             f"data.max_length is {data.max_length}, the model has "
             f"{config.max_position_embeddings} positions; lower the one, or raise "
@@ -233,6 +233,11 @@ def _model(settings: PretrainSettings, tokenizer: Tokenizer) -> tuple[AlbertConf
         if "/" not in model.source and not Path(model.source).exists():
             preset(model.source)  # refuses it, and names the nearest preset
         folder = model_folder(Path(model.source))
+        if settings.objectives.has_rtd:
+            raise SettingsError(
+                "objectives.rtd trains a generator beside the model and begins with new weights; "
+                "name a preset as model.source, or leave objectives.rtd out"
+            )
         config = AlbertConfig.load(folder).replace(**changes)
         known = Tokenizer.from_pretrained(folder).fingerprint
         if known != tokenizer.fingerprint:

@@ -13,6 +13,8 @@ from litebert.checkpoint.saving import save_model
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertWithHead
 from litebert.objectives.loss import PretrainingLoss
+from litebert.objectives.model import make_pretraining_model, model_to_save
+from litebert.objectives.rtd_model import RtdModel
 from litebert.recipes.pretrain.estimate import Estimate, estimate_run
 from litebert.recipes.pretrain.evaluate import PretrainEvaluator, make_eval_batch
 from litebert.recipes.pretrain.plan import PretrainPlan
@@ -57,7 +59,7 @@ class PretrainOutcome:
         return self.result.status == "interrupted"
 
 
-def new_model(plan: PretrainPlan) -> AlbertWithHead:
+def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
     """Return the model that training starts from: a folder's weights, or new ones from the seed.
 
     Raises:
@@ -65,7 +67,7 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead:
     """
     torch.manual_seed(plan.settings.train.seed)
     if plan.folder is None:
-        return AlbertWithHead(plan.config, plan.head)
+        return make_pretraining_model(plan.config, plan.settings.objectives)
     return load_model(
         plan.folder,
         plan.head,
@@ -155,5 +157,5 @@ def run_plan(
             ranks=ranks,
         )
     if result.status != "interrupted" and ranks.is_first:
-        save_model(model.cpu(), folder.last, plan.tokenizer)
+        save_model(model_to_save(model.cpu()), folder.last, plan.tokenizer)
     return PretrainOutcome(plan, result)
