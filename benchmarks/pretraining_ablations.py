@@ -69,14 +69,14 @@ def settings_of(change: dict[str, Any], seed: int, given: argparse.Namespace) ->
             "data": {
                 "shards": given.shards,
                 "eval_shards": given.eval_shards,
-                "max_length": 64,
-                "eval_examples": 1024,
+                "max_length": 128,
+                "eval_examples": 512,
             },
             "model": {"source": "small", "config": config},
             "objectives": {"order": chosen["order"]},
             "train": {
                 "max_steps": given.steps,
-                "batch_size": 32,
+                "batch_size": 16,
                 "learning_rate": 2e-3,
                 "adam_beta2": 0.98,
                 "threads": 1,
