@@ -103,7 +103,8 @@ def finetune_lines() -> list[str]:
         "",
         "The same shape, vocabulary size, epochs and number of seeds. From scratch is what `litebert train` does",
         "without a model (own vocabulary and word vectors from the training texts, a start near the",
-        "identity, its own learning rate); pretrained is the English encoder above. Median of the seeds, spread in brackets.",
+        "identity, its own learning rate); pretrained is the English encoder above. Median of the seeds, and their",
+        "spread in brackets.",
         "",
         "| Task | Score | Majority | TF-IDF | From scratch | Pretrained | |",
         "|---|---|---|---|---|---|---|",
@@ -137,8 +138,8 @@ def ablation_lines() -> list[str]:
         "",
         f"4 depths of width 128, {steps} steps ({tokens / 1e6:.2f} M tokens) each, one change at a time from "
         f"{BASE['order'].upper()}, everything shared, E {BASE['embedding']}. Scores on WikiText-2; mean over seeds, "
-        "the distance between seeds in brackets. The paper's numbers are averages of fine-tuned tasks after 125,000 steps of "
-        "4,096 examples; here only the pretraining task itself is measured, at about a millionth of the work. Read "
+        "the distance between seeds in brackets. The paper's numbers are averages of fine-tuned tasks after 125,000 "
+        "steps of 4,096 examples; here only the pretraining task itself is measured, at less than a hundred-thousandth of the work. Read "
         "directions, not sizes, and none where the seeds differ as much as the rows.",
         "",
     ]
@@ -196,8 +197,8 @@ def main() -> None:
         "# Pretraining: what was measured",
         "",
         "Written by `python -m benchmarks.pretraining_results` from the JSON files it names. These are runs of",
-        "an hour on one core, with a millionth of the paper's tokens: they show that the whole path works and which way",
-        "things go, not what the method can do.",
+        "an hour on one core, with a ten-thousandth of the paper's tokens or less: they show that the whole path",
+        "works and which way things go, not what the method can do.",
         "",
     ]
     for name, title in RUNS.items():

@@ -53,6 +53,9 @@ def place(tmp_path: Path) -> Path:
     for name in ("reviews.csv", "new.csv", "held-out.csv"):
         (tmp_path / name).write_text(table)
     (tmp_path / "lines.txt").write_text("works well\nnever again\n")
+    for block in blocks(ROOT / "docs" / "tutorials" / "pretrain-your-own.md"):
+        if block.name.startswith(("lighthouse", "small")):
+            (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     programs = tmp_path / ".programs"
     programs.mkdir()
     program = programs / "litebert"
@@ -117,7 +120,18 @@ def test_options_that_pages_name_exist() -> None:
     runner = CliRunner()
     helps = {
         name: runner.invoke(app, [*name.split(), "--help"]).stdout
-        for name in ("train", "predict", "evaluate", "info", "doctor", "data check", "quickstart")
+        for name in (
+            "train",
+            "vocab",
+            "prepare",
+            "pretrain",
+            "predict",
+            "evaluate",
+            "info",
+            "doctor",
+            "data check",
+            "quickstart",
+        )
     }
     for page in PAGES:
         for name, line in re.findall(r"litebert (train|predict|evaluate|data check)\b([^`\n]*)",

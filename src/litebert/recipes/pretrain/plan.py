@@ -142,6 +142,11 @@ def make_plan(settings: PretrainSettings, folder: Path | None = None) -> Pretrai
     train_chunks, eval_chunks = _split(train_index, eval_index, settings)
     tokenizer = Tokenizer.from_pretrained(shards.tokenizer_folder)
     config, source = _model(settings, tokenizer)
+    if settings.model.start != "official" and (source or settings.objectives.has_rtd):
+        raise SettingsError(
+            f"model.start is {settings.model.start!r}, which is for new weights without "
+            "objectives.rtd; leave it out"
+        )
     if config.litebert.has_position_table and data.max_length > config.max_position_embeddings:
         raise SettingsError(
             f"data.max_length is {data.max_length}, the model has "

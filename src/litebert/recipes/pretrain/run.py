@@ -12,6 +12,7 @@ from litebert.checkpoint.folder import load_model
 from litebert.checkpoint.saving import save_model
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertWithHead
+from litebert.model.simple_start import start_simple
 from litebert.objectives.loss import PretrainingLoss
 from litebert.objectives.model import make_pretraining_model, model_to_save
 from litebert.objectives.rtd_model import RtdModel
@@ -67,7 +68,10 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
     """
     torch.manual_seed(plan.settings.train.seed)
     if plan.folder is None:
-        return make_pretraining_model(plan.config, plan.settings.objectives)
+        model = make_pretraining_model(plan.config, plan.settings.objectives)
+        if plan.settings.model.start == "near_identity" and isinstance(model, AlbertWithHead):
+            start_simple(model)
+        return model
     return load_model(
         plan.folder,
         plan.head,

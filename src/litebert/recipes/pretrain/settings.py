@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,9 @@ class PretrainModel(Settings):
     """Preset, for new weights, or a model folder to go on from."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Values of the model configuration to change, such as `num_hidden_layers`."""
+    start: Literal["official", "near_identity"] = "official"
+    """Where new weights begin: truncated normal, as published; or attention that begins as a mean of
+    the words, which leaves the plateau of word frequencies sooner in short runs."""
 
 
 class PretrainTrain(TrainSettings):
