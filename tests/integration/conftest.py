@@ -6,11 +6,16 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "data"))
+from pretrain_processes import Server, write_config
+from shard_fixture import make_shards
 
 SMALL = (
     "--model", "tiny", "--epochs", "2", "--batch-size", "16", "--seed", "3",
@@ -90,3 +95,24 @@ def finished(litebert: Litebert, table: Path, tmp_path_factory: pytest.TempPathF
     stdout, stderr = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
     assert done.returncode == 0, stderr
     return Run(out, cwd, stdout, stderr)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Tiny shards, settings for them, and what starts processes."""
+
+    server: Server
+    config: Path
+    shards: Path
+
+
+@pytest.fixture(scope="session")
+def pretraining(tmp_path_factory: pytest.TempPathFactory) -> Generator[Pretraining]:
+    """Three shards of a few dozen examples, and a server that has trained on them once."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    shards = make_shards(folder)
+    config = write_config(folder, shards.folder)
+    once = ["--set", "train.max_steps=1", "--out", str(folder / "first")]
+    server = Server(folder, ["pretrain", str(config), *once])
+    yield Pretraining(server, config, shards.folder)
+    server.close()
