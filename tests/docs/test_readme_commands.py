@@ -134,7 +134,7 @@ def test_options_that_pages_name_exist() -> None:
         )
     }
     for page in PAGES:
-        for name, line in re.findall(r"litebert (train|predict|evaluate|data check)\b([^`\n]*)",
+        for name, line in re.findall(r"litebert (train|vocab|prepare|pretrain|predict|evaluate|data check)\b([^`\n]*)",
                                      page.read_text("utf-8")):  # fmt: skip
             for option in re.findall(r"(?<!\S)--[a-z-]+", line.split("#")[0]):
                 assert option in helps[name], f"{page.name}: litebert {name} {option}"
