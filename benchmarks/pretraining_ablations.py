@@ -69,15 +69,15 @@ def settings_of(change: dict[str, Any], seed: int, given: argparse.Namespace) ->
             "data": {
                 "shards": given.shards,
                 "eval_shards": given.eval_shards,
-                "max_length": 128,
+                "max_length": 96,
                 "eval_examples": 512,
             },
             "model": {"source": "small", "config": config},
             "objectives": {"order": chosen["order"]},
             "train": {
                 "max_steps": given.steps,
-                "batch_size": 16,
-                "learning_rate": 2e-3,
+                "batch_size": 8,
+                "learning_rate": 1e-3,
                 "adam_beta2": 0.98,
                 "threads": 1,
                 "precision": "fp32",
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", required=True)
     parser.add_argument("--eval-shards", required=True)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
