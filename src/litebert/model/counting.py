@@ -192,7 +192,8 @@ def activation_bytes(
         return tokens * bytes_per_value * (2 * h + max(qkv + 2 * h, wide))
     # query, key, value; context and its log-sum; both sums before LayerNorm; both results
     attention = qkv + h + config.num_attention_heads + 2 * h
-    ffn = (4 if is_gated else 2) * i + 2 * h
+    # GELU is computed again in the backward pass; relu and gated activations are held.
+    ffn = (4 if is_gated else 2 if config.hidden_act == "relu" else 1) * i + 2 * h
     steps, inner = len(config.plan), config.inner_group_num
     if checkpointing == "ffn":
         held = steps * (attention + h) + ffn

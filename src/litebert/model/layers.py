@@ -22,6 +22,7 @@ from litebert.model.head_layout import HeadLayout
 from litebert.model.lora import StepAdapter
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
+from litebert.model.recompute import can_recompute, gelu_linear
 from litebert.model.sight import Layout, Sight, look, look_probabilities
 
 __all__ = ["Attention", "FeedForward", "LayerNorm", "Layout", "View", "activate", "init_weights"]
@@ -45,6 +46,10 @@ class View:
     terms: RelativeTerms | None = None
     is_local: bool = False
     adapter: StepAdapter | None = None
+
+
+GELU_FORMS: Final = {"gelu": "none", "gelu_new": "tanh"}
+"""Published name of an activation -> what PyTorch calls it."""
 
 
 class Attention(nn.Module):
@@ -224,12 +229,18 @@ class FeedForward(nn.Module):
         """Compute `forward`, which runs this or its compiled form."""
         entering = self.norm(hidden) if self.is_pre_norm else hidden
         inner = self._project("up", self.up, entering, adapter)
-        if self.is_gated:
-            gate = self._project("gate", self.gate, entering, adapter)
-            inner = activate(gate, self.activation) * inner
+        is_plain = adapter is None and not self.is_gated and self.activation != "relu"
+        if is_plain and can_recompute(inner, self.down.weight):
+            update = gelu_linear(
+                inner, self.down.weight, self.down.bias, GELU_FORMS[self.activation]
+            )
         else:
-            inner = activate(inner, self.activation)
-        update = self._project("down", self.down, inner, adapter)
+            if self.is_gated:
+                gate = self._project("gate", self.gate, entering, adapter)
+                inner = activate(gate, self.activation) * inner
+            else:
+                inner = activate(inner, self.activation)
+            update = self._project("down", self.down, inner, adapter)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
         return hidden + update if self.is_pre_norm else self.norm(hidden + update)
@@ -246,7 +257,7 @@ def activate(inner: Tensor, name: str) -> Tensor:
     """Apply an activation by its published name: `gelu` (erf), `gelu_new` (tanh) or `relu`."""
     if name == "relu":
         return functional.relu(inner)
-    return functional.gelu(inner, approximate="tanh" if name == "gelu_new" else "none")
+    return functional.gelu(inner, approximate=GELU_FORMS[name])
 
 
 def init_weights(module: nn.Module, std: float) -> None:
