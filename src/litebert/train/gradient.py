@@ -14,6 +14,7 @@ from litebert.train.device import seed_dropout
 from litebert.train.micro import StepLoss, accumulate_gradient, is_out_of_memory, weighted_sum
 from litebert.train.precision import Precision
 from litebert.train.ranks import Ranks
+from litebert.train.sharding import Replicas
 from litebert.train.state import TrainState
 
 __all__ = ["StepGradient", "StepOutcome"]
@@ -45,6 +46,7 @@ class StepGradient:
     model: nn.Module
     step_loss: StepLoss
     ranks: Ranks
+    weights: Replicas
     device: torch.device
     precision: Precision
     scaler: torch.amp.GradScaler | None
@@ -73,12 +75,12 @@ class StepGradient:
         names = list(self.step_loss.weights)
         own = {} if batch is None else self.step_loss.counts(batch)
         counts = self.ranks.sum_numbers({name: own.get(name, 0) for name in names})
+        self.weights.gather()
         means = {} if batch is None else self._accumulate(batch, state, counts, dropout_seed)
         clock = state.seconds if self.ranks.is_first else 0.0
         tokens = 0 if batch is None else batch.num_tokens
-        summed = self.ranks.sum_gradients(
-            self.model,
-            [*(means.get(name, 0.0) for name in names), tokens, clock, float(is_stop_requested)],
+        summed = self.weights.sum_gradients(
+            [*(means.get(name, 0.0) for name in names), tokens, clock, float(is_stop_requested)]
         )
         terms = {
             name: value

@@ -29,6 +29,7 @@ from litebert.train.precision import choose_precision
 from litebert.train.ranks import ALONE, Ranks
 from litebert.train.report import Reporter
 from litebert.train.settings import TrainSettings
+from litebert.train.sharding import clip_gradients, place_weights
 from litebert.train.shared_store import SharedStore
 from litebert.train.source import BatchSource, make_source
 from litebert.train.state import FitResult, Snapshot, Status, TrainState, weights_on_cpu
@@ -127,6 +128,7 @@ class _Run:
         self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
         set_options(model, settings)
+        self.weights = place_weights(model, settings, ranks, self.device, self.precision)
         self.optimizer = make_optimizer(model, settings)
         self.scaler = self.precision.make_scaler()
         # Only for the model's own loss is it known what a constant answer costs.
@@ -141,6 +143,7 @@ class _Run:
             model,
             step_loss or LabelledLoss(),
             ranks,
+            self.weights,
             self.device,
             self.precision,
             self.scaler,
@@ -226,7 +229,7 @@ class _Run:
         self.agree(outcome)
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
+        norm = clip_gradients(self.model, self.settings.max_grad_norm)
         if self.is_scaler_search(outcome.loss, norm):
             verdict = "ok"  # the scaler leaves the weights alone and tries a smaller factor
         else:
@@ -269,7 +272,8 @@ class _Run:
     def update(self) -> None:
         """Change the weights."""
         if self.scaler is None:
-            self.optimizer.step()
+            with self.weights.exchanging():
+                self.optimizer.step()
             return
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -286,7 +290,8 @@ class _Run:
         state = self.state
         set_depth(self.model, None)
         stop = self.stop if self.ranks.world == 1 else StopRequest()  # all or none go on
-        result = None if self.evaluate is None else self.evaluate(self.model, stop)
+        with self.weights.whole():
+            result = None if self.evaluate is None else self.evaluate(self.model, stop)
         self.model.train()
         if result is None:
             return not self.is_stopping()
@@ -354,6 +359,7 @@ class _Run:
         self.tick()
         set_depth(self.model, None)
         state, best, last = self.state, self.snapshot.best_weights, None
+        self.weights.join()
         is_over = status != "interrupted"
         if is_over and self.settings.load_best and best and state.best_step != state.step:
             last = weights_on_cpu(self.model)

@@ -14,6 +14,7 @@ from litebert.train.adam import UNCORRECTED_START, has_fused
 from litebert.train.lamb import Lamb
 from litebert.train.muon import Muon
 from litebert.train.settings import TrainSettings
+from litebert.train.sharding import split_like
 
 
 class OptimizerFactory(Protocol):
@@ -199,5 +200,5 @@ def load_optimizer_state(
             raise CheckpointError(f"the saved optimizer knows parameter {name!r}, the model not")
         parameter = parameters[name]
         if isinstance(value, Tensor):
-            value = value.clone().to(parameter.device)
+            value = split_like(value.clone().to(parameter.device), parameter)
         optimizer.state[parameter][key] = value

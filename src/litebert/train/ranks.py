@@ -24,7 +24,7 @@ from litebert.errors import RankLostError, SettingsError
 from litebert.train.device import rank_environment
 from litebert.train.source import Part
 
-__all__ = ["ALONE", "Ranks", "join_ranks"]
+__all__ = ["ALONE", "Ranks", "join_ranks", "naming_lost_ranks"]
 
 _START_SECONDS: Final = 600
 """Longest wait for the other processes to start."""
@@ -36,13 +36,14 @@ class Ranks:
     Attributes:
         rank: number of this process, from 0; rank 0 writes files and talks.
         world: number of processes.
-        bytes_reduced: bytes of the last all-reduce of gradients.
+        bytes_reduced: bytes of gradients that the last step summed over the ranks.
+        group: the process group; None alone.
     """
 
     def __init__(self, rank: int = 0, world: int = 1, group: Any = None) -> None:
         self.rank, self.world = rank, world
         self.bytes_reduced = 0
-        self._group = group
+        self.group = group
         self._buffer: Tensor | None = None
 
     @property
@@ -122,13 +123,13 @@ class Ranks:
             tensors = {name: t.detach().cpu().contiguous() for name, t in state[0].items()}
             content = len(header).to_bytes(8, "little") + header + save_tensors(tensors)
         size = torch.tensor([len(content)], dtype=torch.int64)
-        self._broadcast(size, None if is_patient else self._group)
+        self._broadcast(size, None if is_patient else self.group)
         if not int(size):
             return None
         data = torch.empty(int(size), dtype=torch.uint8)
         if self.is_first:
             data.copy_(torch.from_numpy(np.frombuffer(content, np.uint8).copy()))
-        self._broadcast(data, self._group)
+        self._broadcast(data, self.group)
         if self.is_first:
             return state
         raw = data.numpy().tobytes()
@@ -136,27 +137,40 @@ class Ranks:
         return load_tensors(raw[end:]), json.loads(raw[8:end])
 
     def _all_reduce(self, values: Tensor) -> None:
-        self._talk(distributed.all_reduce, values, self._group)
+        self._talk(distributed.all_reduce, values, self.group)
 
     def _broadcast(self, values: Tensor, group: Any) -> None:
         self._talk(distributed.broadcast, values, group, src=0)
 
     def _talk(self, operation: Any, values: Tensor, group: Any, **options: Any) -> None:
         moved = values.to(_device_of(group))
-        try:
+        with naming_lost_ranks(self.rank, self.world):
             operation(moved, group=group, **options)
-        except RuntimeError as error:  # gloo and NCCL report peers that died or hang like this
-            reason = str(error).partition("\n")[0]
-            raise RankLostError(
-                f"rank {self.rank} of {self.world} cannot reach the others ({reason}); one of them "
-                "died or hangs: see its log. The states saved so far are good: start again with "
-                "--resume, with as many processes as you like"
-            ) from error
         if moved is not values:
             values.copy_(moved)
 
 
 ALONE: Final = Ranks()
+
+
+@contextmanager
+def naming_lost_ranks(rank: int, world: int) -> Generator[None]:
+    """Say what a failed exchange in the block means.
+
+    Raises:
+        RankLostError: another process died or hangs.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:  # gloo and NCCL report peers that died or hang like this
+        reason = str(error).partition("\n")[0]
+        raise RankLostError(
+            f"rank {rank} of {world} cannot reach the others ({reason}); one of them "
+            "died or hangs: see its log. The states saved so far are good: start again with "
+            "--resume, with as many processes as you like"
+        ) from error
 
 
 @contextmanager

@@ -134,6 +134,9 @@ class TrainSettings(Settings):
     """Compile the shared block once, whatever the depth; see `docs/explanation/architecture-options.md`."""
     data_workers: int = Field(default=0, ge=0, le=256)
     """Processes that make batches ahead; 0: made when they are needed. Batches do not depend on it."""
+    shard_weights: bool = False
+    """With several processes: split weights, gradients and optimizer memory over them (FSDP2), to be
+    whole only while a step computes. For models whose optimizer memory is too large for one GPU."""
     rank_timeout_seconds: float = Field(default=50.0, gt=0)
     """With several processes: a longest exchange after which the others count as lost."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

@@ -15,11 +15,12 @@ from litebert.errors import CheckpointError
 from litebert.train.guard import Finding, Guard
 from litebert.train.optim import load_optimizer_state, optimizer_state
 from litebert.train.settings import TrainSettings
+from litebert.train.sharding import load_whole, whole_tensor
 
 FREE_SETTINGS: Final = frozenset(
     {"device", "keep_states", "log_steps", "max_seconds", "micro_batch_tokens", "threads"}
     | {"gradient_checkpointing", "load_best", "data_workers", "rank_timeout_seconds"}
-    | {"compile", "trackers", "tracker_project"}
+    | {"compile", "trackers", "tracker_project", "shard_weights"}
 )
 """Settings that a resumed run may change: they do not change what is computed, or only rounding."""
 
@@ -176,6 +177,7 @@ class Snapshot:
         tensors |= _prefixed("rng/", rng)
         if self.best_weights is not None and state.best_step != state.step:
             tensors |= _prefixed("best/", self.best_weights)
+        tensors = {name: whole_tensor(tensor) for name, tensor in tensors.items()}
         return tensors, {
             "state": asdict(state),
             "optimizer": memory_scalars,
@@ -192,7 +194,7 @@ class Snapshot:
             CheckpointError: it belongs to another model or optimizer.
         """
         try:
-            self.model.load_state_dict(_part("model/", saved.tensors))
+            load_whole(self.model, _part("model/", saved.tensors))
         except RuntimeError as error:
             raise CheckpointError(f"the saved weights do not fit the model: {error}") from error
         state = TrainState.from_json(saved.scalars["state"])
@@ -246,7 +248,8 @@ class MemoryStore:
 
 def weights_on_cpu(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of all weights."""
-    return {name: t.detach().cpu().clone() for name, t in model.state_dict().items()}
+    state = model.state_dict()
+    return {name: whole_tensor(t.detach()).cpu().clone() for name, t in state.items()}
 
 
 def check_same_run(saved: Mapping[str, Any], settings: TrainSettings, data_sha256: str) -> None:

@@ -135,7 +135,7 @@ def estimate_run(
     pass_tokens = min(train.micro_batch_tokens, first.num_tokens)
     return Estimate(
         parameters=parameters,
-        memory_bytes=parameters * BYTES_PER_WEIGHT
+        memory_bytes=round(parameters * bytes_per_weight(train.shard_weights, world))
         + activation_bytes(
             config, pass_tokens, mode="train", checkpointing=train.gradient_checkpointing
         ),
@@ -146,6 +146,14 @@ def estimate_run(
         seconds=seconds,
         passes=passes,
     )
+
+
+def bytes_per_weight(is_split: bool, world: int) -> float:
+    """Return the memory of one weight on each rank: itself, its gradient, the optimizer's moments.
+
+    Split weights and gradients are whole in a pass besides.
+    """
+    return 8 + 12 / world if is_split and world > 1 else BYTES_PER_WEIGHT
 
 
 def format_duration(seconds: float) -> str:

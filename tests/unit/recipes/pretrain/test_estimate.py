@@ -44,6 +44,9 @@ def test_the_estimate_is_arithmetic_on_the_clock(wanted: Any) -> None:
 def test_ranks_share_and_a_budget_ends(wanted: Any) -> None:
     whole = {"train": {"micro_batch_tokens": 10_000}}
     assert estimate(wanted(**whole), world=2).seconds == estimate(wanted(**whole)).seconds / 2
+    split = estimate(wanted(train=whole["train"] | {"shard_weights": True}), world=4)
+    less = estimate(wanted(**whole), world=4).memory_bytes - split.memory_bytes
+    assert less == 5 * split.parameters, "16 bytes a weight become 8 + 12 / 4"
     budget = {"train": {"max_seconds": 3.0}}
     assert estimate(wanted(**budget)).seconds == 3.0
 
