@@ -120,7 +120,7 @@ def test_reports_count_and_hold_no_times(finished: Path) -> None:
 def test_the_number_of_workers_does_not_matter(
     finished: Path, corpus: Path, vocabulary: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("litebert.recipes.prepare.run._BATCH_CHARS", 2000)  # other batches too
+    monkeypatch.setattr("litebert.recipes.prepare.batches._BATCH_CHARS", 2000)  # other batches too
     prepare(corpus, vocabulary, tmp_path / "out", workers=2)
     assert digests(tmp_path / "out") == digests(finished)
 
@@ -129,7 +129,7 @@ def test_the_number_of_workers_does_not_matter(
 def test_a_run_that_is_stopped_again_and_again_gives_the_same_bytes(
     corpus: Path, vocabulary: Path, tmp_path: Path, monkeypatch: Any, dedup: str
 ) -> None:
-    monkeypatch.setattr("litebert.recipes.prepare.run._BATCH_CHARS", 9000)
+    monkeypatch.setattr("litebert.recipes.prepare.batches._BATCH_CHARS", 9000)
     prepare(corpus, vocabulary, tmp_path / "whole", dedup=dedup)
     out, last, stops = tmp_path / "out", -1, 0
     while True:

@@ -10,28 +10,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from litebert.checkpoint.fs import StorageError, make_folder, remove_tree
 from litebert.checkpoint.lock import RunLock
-from litebert.data.corpus import Document, Fault, corpus_files, read_documents
-from litebert.data.seen_texts import SeenTexts
-from litebert.data.shards import Shard, ShardSet, dtype_for, write_manifest
+from litebert.data.corpus import Fault, corpus_files
+from litebert.data.shards import ShardSet, dtype_for, write_manifest
 from litebert.data.shards.manifest import MANIFEST_FILE
 from litebert.errors import DataError, SettingsError
+from litebert.recipes.prepare.batches import Batch, read_batches, window_chars
 from litebert.recipes.prepare.encode import DocumentEncoder, EncodedBatch, EncodingPlan
-from litebert.recipes.prepare.output import EVAL_FOLDER, BatchCursor, Output, Split
+from litebert.recipes.prepare.outcome import PrepareOutcome, PrepareProgress
+from litebert.recipes.prepare.output import EVAL_FOLDER
 from litebert.recipes.prepare.pool import OrderedPool
 from litebert.recipes.prepare.report import write_report
+from litebert.recipes.prepare.rounds import SEEN_FILE, Rounds
 from litebert.recipes.prepare.settings import PrepareSettings
 from litebert.recipes.prepare.state import (
     PROGRESS_FILE,
     InputList,
     State,
     list_inputs,
+    options_of,
     read_state,
     refuse_changes,
 )
@@ -42,73 +44,6 @@ from litebert.train.stop import StopRequest
 __all__ = ["LOCK_FILE", "PrepareOutcome", "PrepareProgress", "prepare_corpus"]
 
 LOCK_FILE: Final = "prepare.lock"
-SEEN_FILE: Final = "seen.sqlite"
-_BATCH_CHARS: Final = 1 << 18
-"""Characters of the documents that go to a worker together."""
-_BATCH_DOCUMENTS: Final = 4096
-_WINDOW_BATCHES: Final = 3
-"""Batches under way for each worker: one in work, one waiting, one done."""
-_DOCUMENT_COST: Final = 64
-"""Characters that a document counts beside its own, so that empty ones fill a batch too."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareProgress:
-    """How far a run is.
-
-    Attributes:
-        documents: documents read so far, earlier runs included.
-        num_bytes: their UTF-8 bytes.
-        tokens: tokens kept so far.
-        shards: finished shards.
-        file: 1-based number of the file that is read.
-        files: number of files.
-        is_resumed: an earlier run was continued.
-    """
-
-    documents: int
-    num_bytes: int
-    tokens: int
-    shards: int
-    file: int
-    files: int
-    is_resumed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareOutcome:
-    """What a run came to.
-
-    Attributes:
-        folder: the shard folder.
-        tally: counts over all runs.
-        shards: the opened result, or None after a stop.
-        eval_shards: the opened held-out part, or None.
-        signal: number of the signal that stopped the run, None if none did.
-        was_finished: everything was there before.
-        new_bytes: UTF-8 bytes of documents that this run encoded.
-    """
-
-    folder: Path
-    tally: Tally
-    shards: ShardSet | None
-    eval_shards: ShardSet | None
-    signal: int | None = None
-    was_finished: bool = False
-    new_bytes: int = 0
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Documents for a worker, and the faults that were met before each of them."""
-
-    documents: list[Document] = field(default_factory=list[Document])
-    faults: list[tuple[Fault, ...]] = field(default_factory=list[tuple[Fault, ...]])
-    size: int = 0
-
-    @property
-    def work(self) -> list[str]:
-        return [document.text for document in self.documents]
 
 
 def prepare_corpus(
@@ -165,13 +100,8 @@ class _Run:
     ) -> None:
         self._paths, self._files, self._inputs = paths, files, inputs
         self._pieces, self._tokenizer, self._out, self._settings = pieces, tokenizer, out, settings
-        self._options = _options(settings, inputs, pieces)
+        self._options = options_of(settings, inputs, pieces)
         self._dtype = dtype_for(pieces.vocab_size)
-        self._outputs: dict[Split, Output] = {
-            "train": Output(out, self._dtype, pieces.unk_id),
-            "eval": Output(out / EVAL_FOLDER, self._dtype, pieces.unk_id),
-        }
-        self._seen: SeenTexts | None = None
         self._is_resumed = False
         self._new_bytes = 0
 
@@ -184,17 +114,18 @@ class _Run:
         if (self._out / MANIFEST_FILE).exists():
             return self._already_finished()
         state = self._begin()
-        try:
-            self._open_seen(state)
+        rounds = Rounds(self._out, self._settings, state, self._dtype, self._pieces.unk_id)
+        with contextlib.closing(rounds):
+            rounds.begin()
             trailing: list[Fault] = []
-            batches = self._batches(state, trailing)
-            pool: OrderedPool[_Batch, EncodedBatch] = OrderedPool(
+            batches = read_batches(self._paths, self._settings.corpus, state.position, trailing)
+            pool: OrderedPool[Batch, EncodedBatch] = OrderedPool(
                 DocumentEncoder, (self._tokenizer, _plan(self._settings)), workers
             )
             with pool:
-                window = workers * _WINDOW_BATCHES * _BATCH_CHARS
-                for batch, encoded in pool.map(batches, window):
-                    self._write(state, batch, encoded)
+                for batch, encoded in pool.map(batches, window_chars(workers)):
+                    rounds.write(batch, encoded)
+                    self._new_bytes += int(encoded.num_bytes.sum())
                     if on_progress is not None:
                         on_progress(self._progress(state))
                     if stop.is_requested:
@@ -203,16 +134,11 @@ class _Run:
                         )
             for fault in trailing:
                 state.tally.note(fault)
-            self._end_round(state)
-        finally:
-            for output in self._outputs.values():
-                output.discard()
-            if self._seen is not None:
-                self._seen.close()
+            rounds.end()
         return self._finish(state)
 
     def _begin(self) -> State:
-        """Return where to go on, with everything behind that removed."""
+        """Return where to go on."""
         state = read_state(self._out, self._dtype)
         if state is None:
             _require_empty(self._out)
@@ -227,101 +153,7 @@ class _Run:
                 path=self._out,
             )
         self._is_resumed = True
-        for output, infos in (
-            (self._outputs["train"], state.train),
-            (self._outputs["eval"], state.eval),
-        ):
-            output.remove_strays(len(infos))
-            for info in infos:
-                Shard(output.folder, info, self._dtype).check_sizes()
         return state
-
-    def _open_seen(self, state: State) -> None:
-        """Open the list of seen documents as it was at the end of the last round."""
-        if self._settings.dedup == "none":
-            return
-        self._seen = SeenTexts(self._out / SEEN_FILE, threshold=self._settings.near_threshold)
-        self._seen.forget_from(state.documents)
-
-    def _batches(self, state: State, trailing: list[Fault]) -> Iterator[_Batch]:
-        """Yield documents in batches; faults after the last document go to `trailing`."""
-        batch = _Batch()
-        faults: list[Fault] = []
-        for document in read_documents(
-            self._paths, self._settings.corpus, on_fault=faults.append, start=state.position
-        ):
-            batch.documents.append(document)
-            batch.faults.append(tuple(faults))
-            faults.clear()
-            batch.size += len(document.text) + _DOCUMENT_COST
-            if batch.size >= _BATCH_CHARS or len(batch.documents) >= _BATCH_DOCUMENTS:
-                yield batch
-                batch = _Batch()
-        if batch.documents:
-            yield batch
-        trailing.extend(faults)
-
-    def _write(self, state: State, batch: _Batch, encoded: EncodedBatch) -> None:
-        """Append the documents of a batch, closing rounds where a shard is full."""
-        cursor = BatchCursor(encoded)
-        self._new_bytes += int(encoded.num_bytes.sum())
-        first, split = 0, None  # documents [first, here) wait to be written to `split`
-        for here, document in enumerate(batch.documents):
-            for fault in batch.faults[here]:
-                state.tally.note(fault)
-            target = self._target(state, encoded, here)
-            if target != split:
-                self._append(state, cursor, split, first, here)
-                first, split = here, target
-            state.documents += 1
-            state.position = document.position.after()
-            state.tally.documents += 1
-            state.tally.num_bytes += int(encoded.num_bytes[here])
-            state.tally.cut_sentences += int(encoded.num_cut[here])
-            waiting = cursor.tokens(here + 1) - cursor.tokens(first)
-            if split and self._outputs[split].num_tokens + waiting >= self._settings.shard_tokens:
-                self._append(state, cursor, split, first, here + 1)
-                first, split = here + 1, None
-                self._end_round(state)
-        self._append(state, cursor, split, first, len(batch.documents))
-
-    def _target(self, state: State, encoded: EncodedBatch, document: int) -> Split | None:
-        """Say where a document goes; None drops it, and counts why."""
-        if (
-            encoded.characters[document] < self._settings.min_characters
-            or not encoded.document_lengths[document]
-        ):
-            state.tally.drop("too short")
-            return None
-        if self._seen is not None:
-            repeats = self._seen.add(
-                state.documents,
-                encoded.keys[document],
-                encoded.signatures[document] if encoded.signatures is not None else None,
-                encoded.bands[document].tolist() if encoded.bands is not None else (),
-            )
-            if repeats is not None:
-                state.tally.drop(repeats)
-                return None
-        return "eval" if encoded.is_eval[document] else "train"
-
-    def _append(
-        self, state: State, cursor: BatchCursor, split: Split | None, first: int, last: int
-    ) -> None:
-        if split is None or first == last:
-            return
-        infos, counts = (
-            (state.train, state.tally.train) if split == "train" else (state.eval, state.tally.eval)
-        )
-        self._outputs[split].add(cursor, first, last, len(infos), counts)
-
-    def _end_round(self, state: State) -> None:
-        """Finish the shards and remember it: from here on nothing of them is done again."""
-        self._outputs["train"].finish(state.train)
-        self._outputs["eval"].finish(state.eval)
-        if self._seen is not None:
-            self._seen.commit()
-        state.save(self._out)
 
     def _finish(self, state: State) -> PrepareOutcome:
         if not state.train:
@@ -331,7 +163,7 @@ class _Run:
                 path=self._out,
             )
         if state.eval:
-            write_manifest(self._outputs["eval"].folder, state.eval, self._pieces, self._options)
+            write_manifest(self._out / EVAL_FOLDER, state.eval, self._pieces, self._options)
         write_report(self._out, state.tally, self._options, len(state.train), len(state.eval))
         write_manifest(self._out, state.train, self._pieces, self._options)
         self._remove_traces()
@@ -379,22 +211,6 @@ def _plan(settings: PrepareSettings) -> EncodingPlan:
         seed=settings.seed,
         has_signatures=settings.dedup == "near",
     )
-
-
-def _options(settings: PrepareSettings, inputs: InputList, pieces: Tokenizer) -> dict[str, Any]:
-    """Return all that decides the result, flat, as JSON values."""
-    values: dict[str, Any] = {}
-    for name, value in settings.model_dump(mode="json").items():
-        if isinstance(value, dict):
-            values |= {f"{name}.{key}": item for key, item in value.items()}
-        else:
-            values[name] = value
-    return values | {
-        "tokenizer": pieces.fingerprint,
-        "input_files": inputs.files,
-        "input_bytes": inputs.num_bytes,
-        "input_sha256": inputs.names_sha256,
-    }
 
 
 def _require_empty(folder: Path) -> None:

@@ -13,10 +13,20 @@ from litebert.checkpoint.fs import write_atomic
 from litebert.data.corpus import Position
 from litebert.data.shards import ShardInfo
 from litebert.errors import DataError, SettingsError
+from litebert.recipes.prepare.settings import PrepareSettings
 from litebert.recipes.prepare.tally import Tally
 from litebert.small_files import read_small
+from litebert.text.tokenizer import Tokenizer
 
-__all__ = ["PROGRESS_FILE", "InputList", "State", "list_inputs", "read_state", "refuse_changes"]
+__all__ = [
+    "PROGRESS_FILE",
+    "InputList",
+    "State",
+    "list_inputs",
+    "options_of",
+    "read_state",
+    "refuse_changes",
+]
 
 PROGRESS_FILE: Final = "progress.json"
 _FORMAT_VERSION: Final = 1
@@ -145,6 +155,22 @@ def list_inputs(files: Sequence[Path]) -> InputList:
         times.update(f"{path}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
         total += status.st_size
     return InputList(len(files), total, names.hexdigest(), times.hexdigest())
+
+
+def options_of(settings: PrepareSettings, inputs: InputList, pieces: Tokenizer) -> dict[str, Any]:
+    """Return all that decides the result, flat, as JSON values."""
+    values: dict[str, Any] = {}
+    for name, value in settings.model_dump(mode="json").items():
+        if isinstance(value, dict):
+            values |= {f"{name}.{key}": item for key, item in value.items()}
+        else:
+            values[name] = value
+    return values | {
+        "tokenizer": pieces.fingerprint,
+        "input_files": inputs.files,
+        "input_bytes": inputs.num_bytes,
+        "input_sha256": inputs.names_sha256,
+    }
 
 
 def _infos(values: list[Any], dtype: str) -> list[ShardInfo]:
