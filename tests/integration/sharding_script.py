@@ -129,12 +129,15 @@ class Work:
             resume=resumes,
             ranks=self.ranks,
         )
-        groups, memory = optimizers[0].param_groups, optimizers[0].state.values()
+        weights = [p for group in optimizers[0].param_groups for p in group["params"]]
+        states = optimizers[0].state.values()
+        memory = [tensor for state in states for tensor in state.values() if tensor.ndim]
         self.found[name] = {
             "status": outcome.result.status,
             "step": outcome.result.step,
-            "weights": sum(size_here(p) for group in groups for p in group["params"]),
-            "memory": sum(size_here(t) for state in memory for t in state.values() if t.ndim),
+            "weights": sum(local(tensor).numel() for tensor in weights),
+            "memory": sum(local(tensor).numel() for tensor in memory),
+            "bytes_held": sum(local(t).untyped_storage().nbytes() for t in (*weights, *memory)),
             "bytes": self.ranks.bytes_reduced,
         }
 
@@ -149,8 +152,9 @@ class Work:
         return "nothing"
 
 
-def size_here(tensor: Any) -> int:
-    return (tensor.to_local() if hasattr(tensor, "to_local") else tensor).numel()
+def local(tensor: Any) -> Any:
+    """Return what this rank holds."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor.detach()
 
 
 if __name__ == "__main__":

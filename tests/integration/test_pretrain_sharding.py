@@ -110,6 +110,15 @@ def test_each_rank_holds_half(runs, name: str) -> None:
     assert parts[0]["bytes"] == 4 * wholes[0]["weights"]
 
 
+@pytest.mark.parametrize("name", ["adamw-split", "from-whole"])
+def test_what_a_rank_does_not_hold_is_freed(runs, name: str) -> None:
+    """Also after resuming from a whole state: a part must be no view of the whole."""
+    _, ranks = runs
+    whole = ranks[0]["adamw-whole"]["bytes_held"]
+    assert whole == 4 * (ranks[0]["adamw-whole"]["weights"] + ranks[0]["adamw-whole"]["memory"])
+    assert max(rank[name]["bytes_held"] for rank in ranks) < 0.55 * whole
+
+
 def test_a_lost_rank_is_named(runs) -> None:
     _, ranks = runs
     assert "rank 0 of 2 cannot reach the others" in ranks[0]["lost"]

@@ -31,6 +31,7 @@ __all__ = [
     "clip_gradients",
     "load_whole",
     "place_weights",
+    "saved_tensor",
     "split_like",
     "whole_tensor",
 ]
@@ -237,6 +238,15 @@ def whole_tensor(tensor: Tensor) -> Tensor:
     mesh = tensor.device_mesh
     with naming_lost_ranks(mesh.get_rank(), mesh.size()):
         return tensor.full_tensor()
+
+
+def saved_tensor(tensor: Tensor) -> Tensor:
+    """Return a split tensor whole on the CPU, so that no device holds all; any other as it is.
+
+    Raises:
+        RankLostError: another process died or hangs.
+    """
+    return whole_tensor(tensor).cpu() if _is_part(tensor) else tensor
 
 
 def split_like(tensor: Tensor, model: Tensor | None) -> Tensor:

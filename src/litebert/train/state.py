@@ -15,7 +15,7 @@ from litebert.errors import CheckpointError
 from litebert.train.guard import Finding, Guard
 from litebert.train.optim import load_optimizer_state, optimizer_state
 from litebert.train.settings import TrainSettings
-from litebert.train.sharding import load_whole, whole_tensor
+from litebert.train.sharding import load_whole, saved_tensor, whole_tensor
 
 FREE_SETTINGS: Final = frozenset(
     {"device", "keep_states", "log_steps", "max_seconds", "micro_batch_tokens", "threads"}
@@ -177,7 +177,7 @@ class Snapshot:
         tensors |= _prefixed("rng/", rng)
         if self.best_weights is not None and state.best_step != state.step:
             tensors |= _prefixed("best/", self.best_weights)
-        tensors = {name: whole_tensor(tensor) for name, tensor in tensors.items()}
+        tensors = {name: saved_tensor(tensor) for name, tensor in tensors.items()}
         return tensors, {
             "state": asdict(state),
             "optimizer": memory_scalars,

@@ -13,6 +13,7 @@ from litebert.train.sharding import (
     clip_gradients,
     load_whole,
     place_weights,
+    saved_tensor,
     split_like,
     whole_tensor,
 )
@@ -56,7 +57,7 @@ def test_what_cannot_be_split_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_whole_tensors_stay_as_they_are() -> None:
     tensor, model = torch.ones(2, 3), nn.Linear(3, 2)
-    assert whole_tensor(tensor) is tensor
+    assert whole_tensor(tensor) is tensor and saved_tensor(tensor) is tensor
     assert split_like(tensor, None) is tensor and split_like(tensor, model.weight) is tensor
     load_whole(model, {"weight": tensor, "bias": torch.zeros(2)})
     assert torch.equal(model.weight, tensor)
