@@ -11,7 +11,6 @@ import pytest
 
 from litebert.data.batch import split_batch
 from litebert.errors import DataError, SettingsError
-from litebert.objectives.base import OBJECTIVES
 from litebert.objectives.compose import ObjectiveSettings
 from litebert.objectives.examples import ExampleMaker, collate_examples
 from litebert.objectives.randomness import SAMPLING, example_rng
@@ -145,18 +144,3 @@ def test_random_numbers_are_those_of_the_definition():
     first = example_rng(0, 0, 0).random(4)
     for other in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0, SAMPLING)):
         assert not np.isin(example_rng(*other).random(1000), first).any()
-
-
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_registered_objective_keeps_the_contract(corpus, name):
-    settings = ObjectiveSettings()
-    chosen = {"mlm": settings.mlm, "rtd": build_settings(ObjectiveSettings, {"rtd": {}}).rtd}
-    objective = OBJECTIVES.get(name)(chosen.get(name, settings.order))
-    assert objective.name == name
-    chunk = corpus.index.chunk(7)
-    arrangement = objective.arrange(chunk, corpus.index, example_rng(0, 0, 7))
-    assert arrangement is None or len(arrangement.first) > 0
-    batch = collate_examples(
-        [corpus.maker(order=name if name == "nsp" else "sop").make(0, i) for i in range(9)]
-    )
-    assert 0 < objective.count(batch) <= batch.num_tokens

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from litebert.errors import MissingDependencyError, SettingsError
-from litebert.text.sentences import SENTENCE_SPLITTERS, paragraphs, sentence_splitter
+from litebert.text.sentences import paragraphs, sentence_splitter
 
 
 def test_wrapped_lines_are_joined_and_long_lines_are_paragraphs() -> None:
@@ -54,16 +53,6 @@ def test_long_texts_are_split_in_pieces_without_loss() -> None:
     found = sentence_splitter()(text)
     assert len(found) == 18_000
     assert " ".join(found) == " ".join(text.split())
-
-
-@pytest.mark.parametrize("name", list(SENTENCE_SPLITTERS))
-def test_every_splitter_keeps_all_characters_and_can_be_pickled(name: str) -> None:
-    splitter = pickle.loads(pickle.dumps(sentence_splitter(name)))  # noqa: S301
-    text = "One, two.\nThree! Four\n\n  Fünf… \U0001f600? 六。\u2028 x\x0b\n" * 50
-    found = splitter(text)
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(s == s.strip() and s and "\n" not in s for s in found)
-    assert splitter("") == splitter(" \n\n ") == []
 
 
 @pytest.mark.parametrize("language", ["", "EN", "english language", "../x", "e"])
