@@ -27,6 +27,7 @@ EXIT_CODES: Final = {
     70: "training diverged",
     73: "an output cannot be created",
     74: "disk full or input/output error",
+    75: "another process of the run died or hangs; the same command goes on",
     77: "permission denied",
     129: "hung up (SIGHUP) after saving",
     130: "interrupted (SIGINT) after saving",

@@ -57,7 +57,7 @@ def vocab(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
 ) -> None:
-    """Learn a SentencePiece vocabulary from a corpus, and report how well it fits."""
+    """Learn a SentencePiece vocabulary from your own text."""
     from litebert.recipes.vocabulary import VocabularySettings, make_vocabulary
     from litebert.settings import build_settings
 

@@ -16,9 +16,28 @@ from litebert import __version__
 from litebert.checkpoint.fs import StorageError
 from litebert.cli import app, output
 from litebert.cli.faults import EXIT_CODES
-from litebert.errors import CheckpointError, DataError, SettingsError, TrainingDiverged
+from litebert.errors import (
+    CheckpointError,
+    DataError,
+    RankLostError,
+    SettingsError,
+    TrainingDiverged,
+)
+from litebert.recipes.prepare.pool import WorkerDied
 
-COMMANDS = ("train", "evaluate", "predict", "quickstart", "info", "compare", "doctor", "convert")
+COMMANDS = (
+    "train",
+    "evaluate",
+    "predict",
+    "quickstart",
+    "info",
+    "compare",
+    "doctor",
+    "convert",
+    "vocab",
+    "prepare",
+    "pretrain",
+)
 
 
 def run(*arguments: object, **options: object) -> Result:
@@ -184,6 +203,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Result:
         (DataError("wrong"), 65),
         (CheckpointError("wrong"), 65),
         (TrainingDiverged("wrong", step=3), 70),
+        (RankLostError("wrong"), 75),
+        (WorkerDied("wrong"), 75),
         (StorageError("full", path=Path("x"), errno=28), 74),
         (StorageError("no folder", path=Path("x"), errno=2), 73),
         (StorageError("read-only", path=Path("x"), errno=30), 73),

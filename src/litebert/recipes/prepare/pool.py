@@ -30,7 +30,9 @@ _DIED: Final = (
 
 
 class WorkerDied(LitebertError, RuntimeError):  # noqa: N818 - the name says what happened
-    """A worker process ended before its work did."""
+    """A worker process ended before its work did; finished shards are good."""
+
+    exit_code = 75
 
 
 class WorkItem(Protocol):
