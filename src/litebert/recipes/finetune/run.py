@@ -19,7 +19,7 @@ from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
 from litebert.recipes.finetune.calibrate import cross_fitted_ece
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
-from litebert.recipes.finetune.word_vectors import cooccurrence_vectors
+from litebert.recipes.word_vectors import cooccurrence_vectors
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
 from litebert.tasks.scores import SCORES
 from litebert.train.evaluate import Evaluator, predict_logits
@@ -175,7 +175,10 @@ def _word_vectors(plan: Plan) -> torch.Tensor | None:
     # One seed for all runs: only the weights and the order differ between training seeds.
     try:
         vectors = cooccurrence_vectors(
-            plan.train.encoded, config.vocab_size, config.embedding_size, seed=0
+            (example.ids[1:-1] for example in plan.train.encoded),
+            config.vocab_size,
+            config.embedding_size,
+            seed=0,
         )
     except MissingDependencyError as error:
         log.warning("word vectors start at random, which learns more slowly: %s", error)

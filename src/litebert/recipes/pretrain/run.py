@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import torch
 
 from litebert.checkpoint.folder import load_model
@@ -19,6 +20,7 @@ from litebert.objectives.rtd_model import RtdModel
 from litebert.recipes.pretrain.estimate import Estimate, estimate_run
 from litebert.recipes.pretrain.evaluate import PretrainEvaluator, make_eval_batch
 from litebert.recipes.pretrain.plan import PretrainPlan
+from litebert.recipes.word_vectors import cooccurrence_vectors
 from litebert.train.device import choose_device
 from litebert.train.events import OnEvent
 from litebert.train.loop import fit
@@ -69,8 +71,8 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
     torch.manual_seed(plan.settings.train.seed)
     if plan.folder is None:
         model = make_pretraining_model(plan.config, plan.settings.objectives)
-        if plan.settings.model.start == "near_identity" and isinstance(model, AlbertWithHead):
-            start_simple(model)
+        if plan.settings.model.start == "word_vectors" and isinstance(model, AlbertWithHead):
+            start_simple(model, _word_vectors(plan))
         return model
     return load_model(
         plan.folder,
@@ -79,6 +81,19 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
         allow_missing_pooler=True,
         changes=plan.settings.model.config,
     )
+
+
+def _word_vectors(plan: PretrainPlan) -> torch.Tensor:
+    """Vectors from a sample of the text, spread over all of it.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+    """
+    sample = np.random.default_rng(plan.settings.train.seed).permutation(plan.train_chunks)
+    texts = (plan.train_index.chunk(int(number)).ids for number in sample)
+    config = plan.config
+    vectors = cooccurrence_vectors(texts, config.vocab_size, config.embedding_size, seed=0)
+    return torch.from_numpy(vectors)
 
 
 def estimate_plan(plan: PretrainPlan, *, world: int = 1) -> Estimate:

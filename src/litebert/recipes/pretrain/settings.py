@@ -39,9 +39,10 @@ class PretrainModel(Settings):
     """Preset, for new weights, or a model folder to go on from."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Values of the model configuration to change, such as `num_hidden_layers`."""
-    start: Literal["official", "near_identity"] = "official"
-    """Where new weights begin: truncated normal, as published; or attention that begins as a mean of
-    the words, which leaves the plateau of word frequencies sooner in short runs."""
+    start: Literal["official", "word_vectors"] = "official"
+    """Where new weights begin: truncated normal, as published; or pieces of like use with like
+    vectors (co-occurrence in the shards) and attention that begins as a mean of the words, for runs
+    that are too short to find that out."""
 
 
 class PretrainTrain(TrainSettings):

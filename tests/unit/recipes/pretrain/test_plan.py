@@ -113,3 +113,25 @@ def test_training_goes_on_from_a_folder_of_the_same_vocabulary(wanted: Any, tmp_
 def test_a_model_folder_that_is_not_there_is_refused(wanted: Any, tmp_path: Path) -> None:
     with pytest.raises(LitebertError, match="no such folder"):
         make_plan(wanted(model={"source": str(tmp_path / "nothing")}))
+
+
+def test_new_weights_may_start_from_the_words_of_the_text(wanted: Any) -> None:
+    plans = [make_plan(wanted(model={"start": start})) for start in ("official", "word_vectors")]
+    official, ours = (new_model(plan).model for plan in plans)
+    table = ours.embeddings.token.weight.detach()
+    assert float(table.std()) > 2 * float(official.embeddings.token.weight.detach().std())
+    value = ours.encoder.attentions[0].value.weight.detach()
+    assert float(value.diagonal().mean()) == pytest.approx(1.0, abs=0.1)
+    assert new_model(plans[1]).model.embeddings.token.weight.equal(table)
+
+
+def test_a_start_is_for_new_weights(wanted: Any, tmp_path: Path) -> None:
+    plan = make_plan(wanted())
+    save_model(new_model(plan), tmp_path / "model", plan.tokenizer)
+    for model, objectives in (
+        ({"source": str(tmp_path / "model"), "config": {}}, {}),
+        ({}, {"rtd": {}}),
+    ):
+        settings = wanted(model={**model, "start": "word_vectors"}, objectives=objectives)
+        with pytest.raises(SettingsError, match=r"model\.start is 'word_vectors'"):
+            make_plan(settings)

@@ -1,4 +1,4 @@
-"""Token embeddings to start from, out of the training texts alone: which pieces occur near each other.
+"""Token embeddings to start from, out of the texts alone: which pieces occur near each other.
 
 Positive pointwise mutual information of pieces within a window, factorised by a truncated SVD. It
 takes seconds, needs no labels, and gives pieces of like use like vectors before the first update.
@@ -7,17 +7,16 @@ takes seconds, needs no labels, and gives pieces of like use like vectors before
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litebert.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-    from litebert.data.batch import EncodedExample
 
 __all__ = ["cooccurrence_vectors"]
 
@@ -30,12 +29,12 @@ MAX_TOKENS: Final = 3_000_000
 
 
 def cooccurrence_vectors(
-    examples: Sequence[EncodedExample], vocab_size: int, dimensions: int, *, seed: int
+    texts: Iterable[NDArray[np.integer[Any]]], vocab_size: int, dimensions: int, *, seed: int
 ) -> Float[np.ndarray, "V E"]:
     """Return one vector for each piece, with standard deviation 1 over all; unseen pieces are 0.
 
     Args:
-        examples: encoded training examples; labels are not looked at.
+        texts: ids of each text, without special tokens; no more is read than is counted.
         vocab_size: V.
         dimensions: E; columns beyond what the counts support are 0.
         seed: of the randomised SVD.
@@ -47,7 +46,7 @@ def cooccurrence_vectors(
         MissingDependencyError: scikit-learn is not installed.
     """
     sparse, extmath = _import("scipy.sparse"), _import("sklearn.utils.extmath")
-    ids, sequence = _joined(examples)
+    ids, sequence = _joined(texts)
     counts = sparse.csr_array((vocab_size, vocab_size), dtype=np.float64)
     for distance in range(1, WINDOW + 1):
         near = sequence[:-distance] == sequence[distance:]
@@ -68,13 +67,13 @@ def cooccurrence_vectors(
     return vectors / max(float(vectors.std()), 1e-9)
 
 
-def _joined(examples: Sequence[EncodedExample]) -> tuple[np.ndarray, np.ndarray]:
-    """Return all ids without the first and last special token, and the sequence each belongs to."""
+def _joined(texts: Iterable[NDArray[np.integer[Any]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return all ids, and the number of the text that each belongs to."""
     parts: list[np.ndarray] = []
     total = 0
-    for example in examples:
-        parts.append(example.ids[1:-1].astype(np.int64))
-        total += len(parts[-1])
+    for text in texts:
+        parts.append(text.astype(np.int64))
+        total += len(text)
         if total >= MAX_TOKENS:
             break
     sequence = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
