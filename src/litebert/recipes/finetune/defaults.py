@@ -17,6 +17,9 @@ PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batc
 WIDE: Final = 2048
 """From this width on the rate is 1e-5: xlarge and xxlarge collapse at more."""
 
+NARROW: Final = 256
+"""Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones."""
+
 FROM_SCRATCH_UPDATES: Final = 1_200
 """Optimizer updates that small models need from random weights, whatever the size of the table."""
 
@@ -30,6 +33,8 @@ def default_train_settings(
         known |= PRETRAINED
         if model.config.hidden_size >= WIDE:
             known["learning_rate"] = 1e-5
+        elif model.config.hidden_size <= NARROW:
+            known["learning_rate"] = 1e-3
     else:
         batch_size = 32 if num_examples < 50_000 else 64
         epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
