@@ -139,8 +139,8 @@ def ablation_lines() -> list[str]:
         f"4 depths of width 128, {steps} steps ({tokens / 1e6:.2f} M tokens) each, one change at a time from "
         f"{BASE['order'].upper()}, everything shared, E {BASE['embedding']}. Scores on WikiText-2; mean over seeds, "
         "the distance between seeds in brackets. The paper's numbers are averages of fine-tuned tasks after 125,000 "
-        "steps of 4,096 examples; here only the pretraining task itself is measured, at less than a hundred-thousandth of the work. Read "
-        "directions, not sizes, and none where the seeds differ as much as the rows.",
+        "steps of 4,096 examples; here only the pretraining task itself is measured, at less than a hundred-thousandth "
+        "of the work. Read directions, not sizes, and none where the seeds differ as much as the rows.",
         "",
     ]
     for key, rows in tables.items():
