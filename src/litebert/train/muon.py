@@ -32,7 +32,7 @@ class Muon(torch.optim.Optimizer):
 
     Source: Jordan et al. 2024; Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2.
     Differs from: `torch.optim.Muon`, which always computes in bfloat16 (on CPUs without bfloat16
-        units about 40 times slower than float32) and takes matrices only.
+        units far slower than float32) and takes matrices only.
     """
 
     def __init__(
