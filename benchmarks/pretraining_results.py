@@ -71,7 +71,7 @@ def run_lines(name: str, title: str) -> list[str]:
         f"{found['parameters'] / 1e6:.2f} M parameters; {text['documents']:,} documents, "
         f"{text['tokens']:,} tokens of text. {found['steps']:,} steps, "
         f"{found['tokens_seen'] / 1e6:.1f} M tokens ({found['epochs']:.2f} passes) in "
-        f"{found['seconds'] / 60:.0f} minutes on one thread of a busy machine, interrupted and resumed on the way. "
+        f"{found['seconds'] / 60:.0f} minutes on one thread of a busy machine. "
         f"Settings: `configs/pretrain/{name}.toml`; every number: "
         f"`benchmarks/results/pretrain-{name}.json`.",
         "",
@@ -197,7 +197,7 @@ def main() -> None:
         "# Pretraining: what was measured",
         "",
         "Written by `python -m benchmarks.pretraining_results` from the JSON files it names. These are runs of",
-        "an hour on one core, with a ten-thousandth of the paper's tokens or less: they show that the whole path",
+        "minutes on one core, with a ten-thousandth of the paper's tokens or less: they show that the whole path",
         "works and which way things go, not what the method can do.",
         "",
     ]
