@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from litebert.checkpoint.fs import StorageError
 from litebert.cli import app
 from litebert.data.corpus import CorpusOptions
 from litebert.errors import DataError, SettingsError
@@ -192,3 +196,45 @@ def test_options_of_the_corpus_reach_the_reader(tmp_path: Path) -> None:
         make_vocabulary([path], tmp_path / "v", VocabularySettings(size=60))
     settings = VocabularySettings(size=60, corpus=CorpusOptions(text_field="body"))
     assert make_vocabulary([path], tmp_path / "v", settings).documents == len(WORDS) ** 3
+
+
+def test_a_place_that_cannot_be_written_is_told_before_reading(
+    corpus: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    told: list[VocabularyProgress] = []
+    with pytest.raises(StorageError):
+        make_vocabulary([corpus], tmp_path / "file" / "out", on_progress=told.append)
+    assert not told
+
+
+def test_a_size_is_advised_only_where_it_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 500)
+    report = make_vocabulary([tmp_path / "a.txt"], tmp_path / "out")
+    (warning,) = report.warnings
+    assert warning.endswith("give more text")
+
+
+LEARN_AND_INTERRUPT = """
+import os, signal, sys
+from pathlib import Path
+from litebert.recipes.vocabulary import make_vocabulary
+import litebert.recipes.vocabulary.run as run
+
+def learn(texts, *_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+
+run.train_vocabulary = learn
+signal.signal(signal.SIGINT, signal.default_int_handler)
+make_vocabulary([Path(sys.argv[1])], Path(sys.argv[2]))
+"""
+
+
+def test_ctrl_c_while_learning_ends_at_once_and_leaves_nothing(
+    corpus: Path, tmp_path: Path
+) -> None:
+    """SentencePiece would call the interruption a fault of the text."""
+    command = [sys.executable, "-c", LEARN_AND_INTERRUPT, str(corpus), str(tmp_path / "out")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -38,12 +41,13 @@ _MAX_PARTS: Final = 100
 """With more files than this, the report is by path given."""
 _PART_BYTES: Final = 32_000
 _MAX_EXAMPLES: Final = 20
+_LEAST_SIZE: Final = 50
 
 
 class VocabularySettings(Settings):
     """How a vocabulary is made."""
 
-    size: int = Field(default=30_000, ge=50, le=1_000_000)
+    size: int = Field(default=30_000, ge=_LEAST_SIZE, le=1_000_000)
     """Pieces wanted, with the special ones."""
     script: str = "english"
     """Preset of clean-up and coverage, one of `PRESETS`."""
@@ -147,6 +151,9 @@ def make_vocabulary(
     settings = settings or VocabularySettings()
     begin = time.monotonic()
     require_free(out)
+    temporary = out.absolute().with_name(f".{out.absolute().name}.new-{os.getpid()}")
+    make_folder(temporary)  # says now, not after reading everything, if nothing can be written
+    remove_tree(temporary)
     sample = TextSample(settings.max_bytes, settings.seed, settings.max_sentences)
     faults = _Faults()
     parts = _parts(paths, settings)
@@ -160,28 +167,30 @@ def make_vocabulary(
     tell(_phase(state, "learning"))
     preset = PRESETS[settings.script]
     warnings: list[str] = []
-    temporary = out.absolute().with_name(f".{out.absolute().name}.new-{os.getpid()}")
-    make_folder(temporary)
     try:
-        tokenizer = train_vocabulary(
-            sample.texts(),
-            settings.size,
-            temporary,
-            lower_case=preset.lower_case,
-            keep_accents=preset.keep_accents,
-            character_coverage=settings.coverage or preset.coverage,
-            max_texts=max(settings.max_sentences, len(sample) * 8),
-            seed=settings.seed,
-            on_warning=lambda text: warnings.append(f"{text} (--script indic, arabic, thai ...)"),
-        )
+        with _ended_by_ctrl_c():
+            tokenizer = train_vocabulary(
+                sample.texts(),
+                settings.size,
+                temporary,
+                lower_case=preset.lower_case,
+                keep_accents=preset.keep_accents,
+                character_coverage=settings.coverage or preset.coverage,
+                max_texts=max(settings.max_sentences, len(sample) * 8),
+                seed=settings.seed,
+                on_warning=lambda text: warnings.append(
+                    f"{text} (--script indic, arabic, thai ...)"
+                ),
+            )
         tell(_phase(state, "measuring"))
         fits = tuple(part.fit(tokenizer) for part in unique if part.documents)
         if not preset.keep_accents and not warnings:
             warnings.extend(_warn_of_marks(unique))
         if tokenizer.vocab_size < settings.size:
+            smaller = f" or --size {tokenizer.vocab_size}"
             warnings.append(
                 f"the corpus supports {tokenizer.vocab_size:,} pieces, not {settings.size:,}; give "
-                f"more text or --size {tokenizer.vocab_size}"
+                f"more text{smaller if tokenizer.vocab_size >= _LEAST_SIZE else ''}"
             )
         report = VocabularyReport(
             settings=settings.model_dump(mode="json"),
@@ -206,6 +215,24 @@ def make_vocabulary(
         remove_tree(temporary)
         raise
     return report
+
+
+@contextlib.contextmanager
+def _ended_by_ctrl_c() -> Generator[None]:
+    """Let SIGINT end the process at once, as the system does where nobody listens.
+
+    SentencePiece learns for minutes without returning to Python, where Ctrl-C would be seen, and
+    takes one that is seen for a fault of the text. Nothing is on disk meanwhile.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _read(
