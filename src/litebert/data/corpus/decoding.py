@@ -132,6 +132,19 @@ def _decode(
                 f"({error.reason}); tell the encoding, for example --encoding cp1252, repair the "
                 "file, or leave such documents out with --on-bad skip"
             ) from error
+    except UnicodeError as error:  # of the stream, not of a byte: no byte-order mark, above all
+        raise _not_this(name, error) from error
     decoder.errors = _HANDLER
     decoder.setstate(before)
-    return decoder.decode(data, final=not data)
+    try:
+        return decoder.decode(data, final=not data)
+    except UnicodeError as error:
+        raise _not_this(name, error) from error
+
+
+def _not_this(name: str, error: UnicodeError) -> Refused:
+    return Refused(
+        "bad bytes",
+        f"this cannot be read as {name} ({error}); leave --encoding out for UTF-8, or tell another, "
+        "for UTF-16 without a byte-order mark utf-16-le or utf-16-be",
+    )

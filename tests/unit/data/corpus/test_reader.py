@@ -187,6 +187,16 @@ def test_told_encodings(tmp_path: Path) -> None:
     assert texts(path, encoding="utf-16-le") == ["Größe"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_an_encoding_that_needs_a_mark_is_no_traceback(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"plain text, and no mark at all.\n" * 8)
+    documents, faults = read(path, encoding=encoding, on_bad="skip")
+    assert not documents and [fault.kind for fault in faults] == ["bad bytes"]
+    with pytest.raises(DataError, match=f"{encoding}.*--encoding"):
+        read(path, encoding=encoding)
+
+
 def test_the_offset_of_a_bad_byte_is_exact_in_any_block(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     start = "ä".encode() * 262_143 + b"x"
