@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from litebert.data.shards import ShardSet
 from litebert.errors import DataError, SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count, unshared_parameter_count
+from litebert.model.options import LitebertOptions
 from litebert.model.presets import PRESETS, preset
 from litebert.objectives.base import SpecialIds
 from litebert.objectives.examples import ExampleMaker
@@ -153,6 +155,11 @@ def make_plan(settings: PretrainSettings, folder: Path | None = None) -> Pretrai
             f"{config.max_position_embeddings} positions; lower the one, or raise "
             "model.config.max_position_embeddings (new weights only)"
         )
+    if settings.objectives.has_order and config.type_vocab_size < 2:
+        raise SettingsError(
+            f"model.config.type_vocab_size is {config.type_vocab_size}, and objectives.order tells "
+            'two segments apart; raise it to 2, or set objectives.order="none"'
+        )
     return PretrainPlan(
         settings=settings,
         shards=shards,
@@ -230,9 +237,8 @@ def _model(settings: PretrainSettings, tokenizer: Tokenizer) -> tuple[AlbertConf
         raise SettingsError(f"model.config.litebert must be a table, got {options!r:.80}")
     changes = model.config | {"litebert": options | {"head": head}}
     if model.source in PRESETS:
-        config = preset(model.source).replace(
-            **{"vocab_size": tokenizer.vocab_size, **token_ids(tokenizer)} | changes
-        )
+        ours = {"vocab_size": tokenizer.vocab_size, **token_ids(tokenizer)}
+        config = _changed(preset(model.source), ours | changes)
         folder = None
     else:
         if "/" not in model.source and not Path(model.source).exists():
@@ -243,7 +249,7 @@ def _model(settings: PretrainSettings, tokenizer: Tokenizer) -> tuple[AlbertConf
                 "objectives.rtd trains a generator beside the model and begins with new weights; "
                 "name a preset as model.source, or leave objectives.rtd out"
             )
-        config = AlbertConfig.load(folder).replace(**changes)
+        config = _changed(AlbertConfig.load(folder), changes)
         known = Tokenizer.from_pretrained(folder).fingerprint
         if known != tokenizer.fingerprint:
             raise SettingsError(
@@ -256,6 +262,23 @@ def _model(settings: PretrainSettings, tokenizer: Tokenizer) -> tuple[AlbertConf
             f"{tokenizer.vocab_size} pieces; leave it out"
         )
     return config, folder
+
+
+def _changed(config: AlbertConfig, changes: dict[str, Any]) -> AlbertConfig:
+    """Apply `model.config`, and say in a fault that it is there."""
+    tables = (("model.config", changes, AlbertConfig), ("model.config.litebert",
+              changes["litebert"], LitebertOptions))  # fmt: skip
+    for place, values, kind in tables:
+        for name in sorted(values.keys() - kind.model_fields.keys()):
+            near = get_close_matches(name, kind.model_fields, n=1)
+            known = (
+                f"did you mean {near[0]!r}?" if near else f"known: {', '.join(kind.model_fields)}"
+            )
+            raise SettingsError(f"no setting {f'{place}.{name}'!r}; {known}")
+    try:
+        return config.replace(**changes)
+    except SettingsError as error:
+        raise SettingsError(f"model.config: {error}") from error
 
 
 def token_ids(tokenizer: Tokenizer) -> dict[str, int]:

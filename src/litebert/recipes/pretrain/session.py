@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from litebert.checkpoint.fs import make_folder
 from litebert.errors import SettingsError
 from litebert.recipes.pretrain.estimate import Estimate
 from litebert.recipes.pretrain.job import clear_unfinished_start, located, open_run, start_run
 from litebert.recipes.pretrain.plan import PretrainPlan, make_plan
 from litebert.recipes.pretrain.run import estimate_plan, resolve
 from litebert.recipes.pretrain.settings import PretrainSettings
-from litebert.recipes.run_folder import CONFIG, RunFolder, newest_folder, next_folder
+from litebert.recipes.run_folder import CONFIG, RunFolder, newest_folder, next_folder, require_free
 from litebert.settings import build_settings, read_toml
 from litebert.train.ranks import ALONE, Ranks
 
@@ -112,14 +114,16 @@ def open_session(
             plan = make_plan(settings, folder.path)
             say("\n".join(plan.describe()))
         else:
-            plan = make_plan(settings)
-            say("\n".join(plan.describe()))
-            estimate = estimate_plan(plan, world=ranks.world)
-            say("\n".join(estimate.describe()))
-            _check_memory(estimate, settings, is_forced)
-            settings = resolve(settings, estimate)
             if is_resume:
                 clear_unfinished_start(path)
+            _require_new(path, _resume_command(config, path))
+            plan = make_plan(settings)
+            say("\n".join(plan.describe()))
+            with _made(path):
+                estimate = estimate_plan(plan, world=ranks.world)
+                say("\n".join(estimate.describe()))
+                _check_memory(estimate, settings, is_forced)
+                settings = resolve(settings, estimate)
             folder = start_run(make_plan(settings), path, config.stem, command)
             plan = make_plan(settings, folder.path)  # writes the chunks that the other ranks read
         found = {"path": str(folder.path), "settings": settings.model_dump(mode="json")}
@@ -129,6 +133,29 @@ def open_session(
     if plan is None:
         plan = make_plan(build_settings(PretrainSettings, found["settings"]), path)
     return Session(RunFolder(path), plan, _resume_command(config, path))
+
+
+def _require_new(path: Path, resume: str) -> None:
+    """Refuse a run folder that is taken; a run is told how to go on."""
+    if (path / CONFIG).exists():
+        raise SettingsError(
+            f"{path} exists and is not empty; continue it with: {resume}; or choose another --out"
+        )
+    require_free(path)
+
+
+@contextlib.contextmanager
+def _made(path: Path) -> Generator[None]:
+    """Create the run folder, so that what cannot be written is known before it is measured."""
+    is_new = not path.exists()
+    make_folder(path)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def _default_folder(config: Path, is_resume: bool) -> Path:

@@ -135,3 +135,21 @@ def test_a_start_is_for_new_weights(wanted: Any, tmp_path: Path) -> None:
         settings = wanted(model={**model, "start": "word_vectors"}, objectives=objectives)
         with pytest.raises(SettingsError, match=r"model\.start is 'word_vectors'"):
             make_plan(settings)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"hidden_siz": 32}, "no setting 'model.config.hidden_siz'; did you mean 'hidden_size'"),
+        ({"litebert": {"zzz": 1}}, "no setting 'model.config.litebert.zzz'; known: .*positions"),
+        ({"hidden_size": -2}, "model.config: hidden_size: .*got -2"),
+        ({"type_vocab_size": 1}, 'type_vocab_size is 1.*raise it to 2.*objectives.order="none"'),
+    ],
+)
+def test_a_wrong_shape_is_told_with_its_place(
+    wanted: Any, config: dict[str, Any], message: str
+) -> None:
+    settings = wanted()
+    model = {"config": settings.model.config | config}
+    with pytest.raises(SettingsError, match=message):
+        make_plan(wanted(model=model))

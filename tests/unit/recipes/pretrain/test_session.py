@@ -204,3 +204,20 @@ def test_more_ranks_than_examples_are_refused(wanted: Any, tmp_path: Path) -> No
             stop=StopRequest(),
             ranks=Ranks(0, 5),
         )
+
+
+def test_a_taken_folder_is_refused_before_anything_is_measured(
+    wanted: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    out = tmp_path / "run"
+    begin(wanted(), out)
+    monkeypatch.setattr(session, "make_plan", lambda *_: pytest.fail("measured"))
+    with pytest.raises(SettingsError, match=r"continue it with: litebert pretrain .* --resume"):
+        begin(wanted(), out, is_resume=False)
+
+
+def test_a_start_that_fails_leaves_no_folder(wanted: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(session, "estimate_plan", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        begin(wanted(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
