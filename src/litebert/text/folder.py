@@ -7,7 +7,9 @@ folder holds both.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -47,7 +49,10 @@ def read_pieces(path: Path) -> SpmPieces | FastPieces:
             a link that leads out of the folder.
     """
     if not path.exists():
-        raise CheckpointError("no such folder; give the path of a model folder", path=path)
+        missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        raise CheckpointError(
+            "no such folder; give the path of a model folder", path=path
+        ) from missing
     folder = path if path.is_dir() else path.parent
     config = _read_config(folder)
     found = _find(path, folder, str(config.get("tokenizer_class") or ""))

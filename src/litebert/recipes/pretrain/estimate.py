@@ -18,12 +18,14 @@ from litebert.train.device import choose_device, seed_dropout, torch_threads
 from litebert.train.micro import StepLoss, accumulate_gradient
 from litebert.train.plan import StepPlan
 from litebert.train.precision import choose_precision
-from litebert.train.source import BatchSource
+from litebert.train.source import BatchSource, Part
 
 __all__ = ["Estimate", "estimate_run", "format_duration"]
 
 PROBE_PASSES: Final = 20
 """Passes that are timed, after one that is not."""
+PROBE_EXAMPLES: Final = 512
+"""Of a larger batch only a part of about this size is made."""
 PROBE_SECONDS: Final = 30.0
 """No further pass is begun after this time."""
 BYTES_PER_WEIGHT: Final = 16
@@ -94,8 +96,9 @@ def estimate_run(
     device = choose_device(train.device)
     precision = choose_precision(train.precision, device)
     model.to(device).train()
+    parts = max(1, train.batch_size // PROBE_EXAMPLES)
     begin = clock()
-    first = source.batch(0, 0.0)
+    first = source.batch(0, 0.0, Part(0, parts))
     data_seconds = clock() - begin
     if first is None:
         raise RuntimeError("the first step has no examples")
@@ -129,10 +132,11 @@ def estimate_run(
     per_step = spent / tokens * first.num_tokens + data_seconds
     steps = StepPlan(source, train).total_steps
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    seconds = steps * per_step / world
+    step_tokens = parts * first.num_tokens
+    seconds = steps * parts * per_step / world
     if train.max_seconds is not None:
         seconds = min(seconds, train.max_seconds)
-    pass_tokens = min(train.micro_batch_tokens, first.num_tokens)
+    pass_tokens = min(train.micro_batch_tokens, step_tokens)
     return Estimate(
         parameters=parameters,
         memory_bytes=round(parameters * bytes_per_weight(train.shard_weights, world))
@@ -142,7 +146,7 @@ def estimate_run(
         tokens_per_second=world * first.num_tokens / per_step,
         data_fraction=data_seconds / per_step,
         total_steps=steps,
-        tokens_per_step=first.num_tokens,
+        tokens_per_step=step_tokens,
         seconds=seconds,
         passes=passes,
     )
