@@ -72,7 +72,7 @@ def settings_of(change: dict[str, Any], seed: int, given: argparse.Namespace) ->
                 "max_length": 96,
                 "eval_examples": 512,
             },
-            "model": {"source": "small", "start": "word_vectors", "config": config},
+            "model": {"source": "small", "start": given.start, "config": config},
             "objectives": {"order": chosen["order"]},
             "train": {
                 "max_steps": given.steps,
@@ -159,8 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", required=True)
     parser.add_argument("--eval-shards", required=True)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--start", default="official", help="official or word_vectors")
     given = parser.parse_args()
     torch.set_num_threads(1)
     run_all(given)
