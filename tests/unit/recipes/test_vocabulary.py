@@ -121,7 +121,12 @@ def test_too_little_text_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("One small text.", encoding="utf-8")
     report = make_vocabulary([path], tmp_path / "v", VocabularySettings(size=5000))
-    assert report.size < 5000
+    assert report.size < 50
+    (warning,) = (text for text in report.warnings if "give more text" in text)
+    assert "--size" not in warning  # a size so small would be refused
+    path.write_text(" ".join(f"{chr(97 + i % 26)}{i} word" for i in range(600)), encoding="utf-8")
+    report = make_vocabulary([path], tmp_path / "w", VocabularySettings(size=5000))
+    assert 50 <= report.size < 5000
     assert any(f"--size {report.size}" in warning for warning in report.warnings)
 
 

@@ -80,8 +80,8 @@ def test_intervals_follow_from_the_speed(wanted: Any) -> None:
 
 def test_a_source_without_examples_is_a_fault_of_the_program(wanted: Any) -> None:
     class Empty:
-        def batch(self, step: int, progress: float) -> None:
-            del step, progress
+        def batch(self, step: int, progress: float, part: Any) -> None:
+            del step, progress, part
 
     plan = make_plan(wanted())
     with pytest.raises(RuntimeError, match="the first step has no examples"):
