@@ -39,7 +39,7 @@ BATCH_SIZE = 8
 
 def check_same(process: Process, folder: Path, whole: Process, whole_folder: Path) -> None:
     """The run in `folder` has ended as the uninterrupted one did, bit for bit."""
-    assert process.finished().weights == whole.weights
+    assert process.finished().weights == whole.finished().weights
     assert metrics(folder) == metrics(whole_folder)
     names = ("model.safetensors", "config.json", "tokenizer.json")
     for name in names:
@@ -215,7 +215,7 @@ def test_other_data_in_the_same_place_are_refused(pretraining, tmp_path: Path) -
     make_shards(tmp_path / "new", sample_documents(20, 7)).folder.rename(shards)
     process = pretraining.server.start(config, out)
     assert process.wait() == 65, process.lines()
-    assert "shards" in process.lines()[-2] + process.lines()[-1]
+    assert any("shards" in line for line in process.lines())
 
 
 def test_a_second_process_on_the_same_run_is_refused(pretraining, tmp_path: Path) -> None:

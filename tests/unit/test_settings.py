@@ -89,7 +89,7 @@ any_text = st.text(st.characters(codec="utf-8"))
 @given(
     name=any_text,
     is_on=st.booleans(),
-    rate=st.floats(min_value=0, allow_nan=False),
+    rate=st.floats(min_value=0, allow_nan=False, allow_infinity=False),
     words=st.lists(any_text, max_size=4),
     table=st.dictionaries(any_text, any_text, max_size=4),
 )

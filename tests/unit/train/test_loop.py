@@ -614,7 +614,11 @@ def test_plan_is_arithmetic(make_examples: Any, settings: TrainSettings) -> None
 
 
 def test_trackers_get_the_lines_of_the_log(
-    tiny: Any, make_examples: Any, settings: TrainSettings, tmp_path: Path
+    tiny: Any,
+    make_examples: Any,
+    settings: TrainSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Notes:
         lines: ClassVar[list[dict[str, Any]]] = []
@@ -629,8 +633,7 @@ def test_trackers_get_the_lines_of_the_log(
         def close(self) -> None:
             Notes.is_closed = True
 
-    if "notes" not in TRACKERS:
-        TRACKERS.register("notes")(Notes)
+    monkeypatch.setitem(TRACKERS._items, "notes", Notes)  # gone after this test
     tracked = settings.model_copy(update={"trackers": ("notes",), "tracker_project": "mine"})
     fit(tiny(), make_examples(20), tracked, state_dir=tmp_path)
     written = (tmp_path / "metrics.jsonl").read_text().splitlines()
