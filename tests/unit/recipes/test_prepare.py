@@ -165,6 +165,7 @@ def test_strays_of_a_killed_run_are_removed(
     prepare(corpus, vocabulary, tmp_path / "out", stop=stop)
     (tmp_path / "out" / "shard-00077.ids.bin").write_bytes(b"half a shard")
     (tmp_path / "out" / ".shard-00078.ids.bin.tmp").write_bytes(b"half a shard")
+    (tmp_path / "out" / ".progress.json.tmp-99999999").write_bytes(b"half a report")
     prepare(corpus, vocabulary, tmp_path / "out")
     assert digests(tmp_path / "out") == digests(finished)
 

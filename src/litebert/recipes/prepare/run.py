@@ -81,6 +81,8 @@ def prepare_corpus(
     with _disk_errors(out):
         inputs = list_inputs(files)
         with RunLock(out / LOCK_FILE):
+            for leftover in (*out.glob(".*.tmp-*"), *(out / "eval").glob(".*.tmp-*")):
+                leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
             run = _Run(paths, files, inputs, pieces, tokenizer, out, settings)
             return run.go(workers or _cores(), on_progress, stop or StopRequest())
 
