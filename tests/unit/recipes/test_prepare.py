@@ -170,6 +170,15 @@ def test_strays_of_a_killed_run_are_removed(
     assert digests(tmp_path / "out") == digests(finished)
 
 
+def test_a_place_inside_the_input_is_refused(vocabulary: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("One sentence. Another one.", encoding="utf-8")
+    for out in (tmp_path / "texts" / "shards", tmp_path / "texts"):
+        with pytest.raises(SettingsError, match="lies inside the input folder"):
+            prepare(tmp_path / "texts", vocabulary, out)
+    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["a.txt"]
+
+
 def begun(corpus: Path, vocabulary: Path, out: Path) -> Path:
     """A half-finished folder with some shards."""
     stop = StopRequest()

@@ -69,22 +69,34 @@ def prepare_corpus(
 
     Raises:
         DataError: a path that cannot be read, a damaged shard, or no text at all.
-        SettingsError: other options, tokenizer or files than `out` was begun with.
+        SettingsError: other options, tokenizer or files than `out` was begun with, or `out` lies
+            inside one of `paths`.
         CheckpointError: no usable tokenizer, or another process is at work in `out`.
         StorageError: the disk refused; finished shards are kept.
         WorkerDied: a worker process was killed.
     """
     settings = settings or PrepareSettings()
+    _refuse_inside(out, paths)
     pieces = Tokenizer.from_pretrained(tokenizer)
     files = corpus_files(paths)
     DocumentEncoder(tokenizer, _plan(settings))  # the same refusals as in the workers, but readable
     with _disk_errors(out):
         inputs = list_inputs(files)
         with RunLock(out / LOCK_FILE):
-            for leftover in (*out.glob(".*.tmp-*"), *(out / "eval").glob(".*.tmp-*")):
+            for leftover in (*out.glob(".*.tmp-*"), *(out / EVAL_FOLDER).glob(".*.tmp-*")):
                 leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
             run = _Run(paths, files, inputs, pieces, tokenizer, out, settings)
             return run.go(workers or _cores(), on_progress, stop or StopRequest())
+
+
+def _refuse_inside(out: Path, paths: Sequence[Path | str]) -> None:
+    """Refuse a place whose own files would be read as text, now or when the run goes on."""
+    for path in map(Path, paths):
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise SettingsError(
+                f"--out {out} lies inside the input folder {path}, so its files would be read as "
+                "text; choose a place outside"
+            )
 
 
 class _Run:
