@@ -123,8 +123,9 @@ class VariableLength:
         try:
             found = _with_gradient(probe, trial)
             expected = _with_gradient(probe, lambda qkv: plain(qkv, packing, half))
-        except (RuntimeError, ImportError, TypeError, ValueError, NotImplementedError) as error:
-            return f"it failed ({str(error).splitlines()[0]:.120})"
+        except (RuntimeError, ImportError, TypeError, ValueError) as error:
+            # The kernel has no other way to say that it cannot run here; the caller warns once.
+            return f"it failed ({type(error).__name__}: {str(error).partition(chr(10))[0]:.120})"
         worst = max(
             float((a - b).abs().max()) if a.shape == b.shape else float("inf")
             for a, b in zip(found, expected, strict=True)

@@ -21,7 +21,7 @@ import sentencepiece
 import tokenizers
 from numpy.typing import NDArray
 
-from litebert.text.bulk_words import SPACE, CharacterTable, KindTable, bulk_boundaries
+from litebert.text.bulk_words import SPACE, CharacterTable, bulk_boundaries, kind_table
 from litebert.text.fast import FastPieces
 from litebert.text.folder import read_pieces
 from litebert.text.normalize import TextNormalizer
@@ -65,9 +65,9 @@ class BulkEncoder:
         self._unknown = pieces.special_ids[pieces.special.unk]
         self._special = pieces.special.pattern()
         self._has_quotes = isinstance(pieces, SpmPieces)
-        self._kinds = KindTable()
+        self._kinds = kind_table()
         processor = _processor(pieces) if isinstance(pieces, SpmPieces) else None
-        self._expansions = _ExpansionTable(_cleaner(pieces, processor))
+        self._expansions = _expansion_table(_cleaner(pieces, processor))
         self._unknown_sizes = _unknown_sizes(pieces, processor)
         self._piece_lengths, self._is_byte = _piece_lengths(pieces)
 
@@ -194,16 +194,14 @@ class BulkEncoder:
         return flags, np.flatnonzero(is_slow & (lengths > 0))
 
 
-class _ExpansionTable(CharacterTable):
+def _expansion_table(clean: Callable[[str], str]) -> CharacterTable:
     """How many characters other than blanks each character becomes in the cleaned text."""
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        super().__init__()
-        self._clean = clean
-
-    def number(self, code: int) -> int:
+    def count(code: int) -> int:
         character = _REPLACEMENT if 0xD800 <= code <= 0xDFFF else chr(code)
-        return min(len("".join(self._clean(character).split())), _MAX_EXPANSION)
+        return min(len("".join(clean(character).split())), _MAX_EXPANSION)
+
+    return CharacterTable(count)
 
 
 def _processor(pieces: SpmPieces) -> Any:

@@ -6,6 +6,7 @@ composed emoji; those places are marked, so that the caller can take the slow wa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from litebert.text.words import character_kind
 
-__all__ = ["CharacterTable", "KindTable", "bulk_boundaries"]
+__all__ = ["CharacterTable", "bulk_boundaries", "kind_table"]
 
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
@@ -32,7 +33,9 @@ _ALL_CODES: Final = 0x110000
 class CharacterTable:
     """One small number for every character, worked out when the character is first met."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: Callable[[int], int]) -> None:
+        """Wrap `number`: the number of one character code, in [0, 254]."""
+        self._number = number
         self._table = np.full(_ALL_CODES, _UNSEEN, np.uint8)
 
     def __call__(self, codes: Codes) -> Bytes:
@@ -40,28 +43,21 @@ class CharacterTable:
         numbers = self._table[codes]
         if (numbers == _UNSEEN).any():
             for code in np.unique(codes[numbers == _UNSEEN]).tolist():
-                self._table[code] = self.number(code)
+                self._table[code] = self._number(code)
             numbers = self._table[codes]
         return numbers
 
-    def number(self, code: int) -> int:
-        """Return the number of one character, in [0, 254]."""
-        raise NotImplementedError
 
-
-class KindTable(CharacterTable):
-    """The kind of each character."""
-
-    def number(self, code: int) -> int:
-        """Return the place of its kind in `_KINDS`."""
-        return _KINDS.index(character_kind(code))
+def kind_table() -> CharacterTable:
+    """Return the table of kinds: the place of each character's kind in `_KINDS`."""
+    return CharacterTable(lambda code: _KINDS.index(character_kind(code)))
 
 
 def bulk_boundaries(kinds: Bytes) -> tuple[Bools, NDArray[np.intp]]:
     """Return where words begin, bool [N], and the places [K] that only `words` can decide.
 
     Args:
-        kinds: kind of each character [N] of texts that are parted by a blank, see `KindTable`.
+        kinds: kind of each character [N] of texts that are parted by a blank, see `kind_table`.
     """
     before = _shifted(kinds)
     after = np.append(kinds[1:], np.uint8(SPACE))

@@ -25,7 +25,7 @@ def choose_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise SettingsError(
             f"device {name!r} cannot be used ({reason}); allowed: auto, cpu, cuda, cuda:N, mps"

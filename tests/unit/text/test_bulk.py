@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.text.bulk import BulkEncoder
-from litebert.text.bulk_words import SPACE, KindTable, bulk_boundaries
+from litebert.text.bulk_words import SPACE, bulk_boundaries, kind_table
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.vocabulary import train_vocabulary
 from litebert.text.words import word_boundaries
@@ -163,7 +163,7 @@ def real_texts(data: Path, name: str) -> list[str]:
     return [p["context"].replace("[SEP]", " ") for p in paragraphs]
 
 
-_KINDS = KindTable()
+_KINDS = kind_table()
 _LOADED: dict[Path, tuple[Tokenizer, BulkEncoder]] = {}
 
 

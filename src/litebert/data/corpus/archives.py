@@ -28,8 +28,10 @@ _BLOCK: Final = 10_240
 _ENCRYPTED: Final = 0x1
 _DAMAGE: Final = (
     tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, ValueError, OverflowError,
-    NotImplementedError, RuntimeError, MemoryError, struct.error, zlib.error,
+    RuntimeError, MemoryError, struct.error, zlib.error,
 )  # fmt: skip
+"""What the two modules raise on hostile bytes. RuntimeError stands for unknown compression methods
+and wrong passwords, MemoryError for sizes that a header lies about. All become `Refused`."""
 
 
 def zip_members(
