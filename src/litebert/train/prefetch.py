@@ -1,18 +1,19 @@
 """Batches made ahead by worker processes, so that the device never waits for them.
 
-A batch is a function of the step, so the result does not depend on the workers.
+A batch is a function of the step, so the result does not depend on the workers. Each worker has a
+pipe of its own: a lock that several share would be lost with the worker that dies holding it, and
+the others would wait for ever.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import os
+import pickle
 import signal
-import threading
+from collections import deque
 from collections.abc import Generator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -34,7 +35,7 @@ class Prefetched(AbstractContextManager["Prefetched"]):
     """A source whose batches are made ahead; itself a `BatchSource`."""
 
     def __init__(self, source: BatchSource, workers: int, total_steps: int) -> None:
-        """Start the workers; leave the block to stop them.
+        """Start the workers; leave the block to end them.
 
         Args:
             source: makes the batches; can be pickled.
@@ -43,13 +44,8 @@ class Prefetched(AbstractContextManager["Prefetched"]):
                 run without a time budget will have.
         """
         self._source, self._total, self._count = source, total_steps, _AHEAD * workers
-        self._waiting: dict[_Key, Future[Batch | None]] = {}
-        self._pool = ProcessPoolExecutor(
-            workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(source,),
-        )
+        with _signals_held():
+            self._workers = [_Worker(source) for _ in range(workers)]
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +56,8 @@ class Prefetched(AbstractContextManager["Prefetched"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
 
     @property
     def num_examples(self) -> int:
@@ -103,40 +100,82 @@ class Prefetched(AbstractContextManager["Prefetched"]):
             if progress not in foreseen[:1]:  # the clock decides: nothing can be made ahead
                 steps, foreseen = range(step, step + 1), [progress]
         ahead = [(n, at, part.rank, part.world) for n, at in zip(steps, foreseen, strict=True)]
-        key = ahead[0]
+        asked = {key for worker in self._workers for key in worker.asked}
+        for key in ahead:
+            if key not in asked:
+                min(self._workers, key=lambda worker: len(worker.asked)).ask(key)
+        return next(worker for worker in self._workers if ahead[0] in worker.asked).take(ahead[0])
+
+
+class _Worker:
+    """A process that answers keys with batches, in order; it holds nothing worth keeping."""
+
+    def __init__(self, source: BatchSource) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(source, theirs), daemon=True)
+        self.process.start()
+        theirs.close()  # so that the pipe ends when the process does
+        self.asked: deque[_Key] = deque()
+
+    def ask(self, key: _Key) -> None:
         try:
-            kept = {k: future for k, future in self._waiting.items() if k in ahead}
-            with _signals_held():  # the first call starts the workers
-                for wanted in ahead:
-                    if wanted not in kept:
-                        kept[wanted] = self._pool.submit(_make_batch, *wanted)
-            self._waiting = kept
-            return self._waiting.pop(key).result()
-        except BrokenProcessPool as error:
-            raise DataError(
-                "a process that makes batches died, perhaps killed for memory; resume the run, "
-                "with a smaller train.data_workers"
-            ) from error
+            self._pipe.send(key)
+        except OSError as error:
+            raise _died() from error
+        self.asked.append(key)
+
+    def take(self, key: _Key) -> Batch | None:
+        """Wait for the batch of a key; what was asked before it is no longer wanted."""
+        while True:
+            try:
+                result = self._pipe.recv()
+            except (EOFError, OSError) as error:
+                raise _died() from error
+            if self.asked.popleft() != key:
+                continue
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self._pipe.close()
 
 
-_source: BatchSource | None = None
-"""What this worker process makes batches from."""
+def _died() -> DataError:
+    return DataError(
+        "a process that makes batches died, perhaps killed for memory; resume the run, "
+        "with a smaller train.data_workers"
+    )
 
 
-def _start_worker(source: BatchSource) -> None:
-    global _source  # noqa: PLW0603 - the one thing a worker process holds
+def _work(source: BatchSource, pipe: Connection) -> None:
+    """Answer until the pipe ends, with the parent or on its word."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the parent decides when to end
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _source = source
+    while True:
+        try:
+            step, progress, rank, world = pipe.recv()
+        except EOFError:
+            return
+        try:
+            result: object = source.batch(step, progress, Part(rank, world))
+        except Exception as error:
+            result = _portable(error)
+        try:
+            pipe.send(result)
+        except BrokenPipeError:
+            return
 
 
-def _end_with_parent() -> None:
-    """End this worker when its parent is gone, killed without a word to anyone."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _portable(error: Exception) -> Exception:
+    """Return the error itself where it survives the way to the parent, else its words."""
+    try:
+        return pickle.loads(pickle.dumps(error))  # noqa: S301 - our own object of this moment
+    except Exception:
+        return DataError(f"{type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -153,8 +192,3 @@ def _signals_held() -> Generator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _make_batch(step: int, progress: float, rank: int, world: int) -> Batch | None:
-    assert _source is not None  # noqa: S101 - set by the initializer
-    return _source.batch(step, progress, Part(rank, world))

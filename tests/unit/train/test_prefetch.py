@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,22 +49,76 @@ def test_batches_do_not_depend_on_the_workers() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_that_died_is_named(workers: int) -> None:
-    """Also when the others live, who ignore the signal that the pool would end them with."""
+    """Also when the others live."""
     with Prefetched(ExampleSource(examples(), SETTINGS), workers, STEPS) as ahead:
         assert ahead.batch(0, 0.0) is not None
-        worker = next(iter(ahead._pool._processes.values()))
-        worker.kill()
-        worker.join()
+        victim, *others = [worker.process for worker in ahead._workers]
+        victim.kill()
+        victim.join()
         with pytest.raises(DataError, match=r"died, .* with a smaller train\.data_workers"):
             for step in range(1, STEPS):
                 ahead.batch(step, step / STEPS)
+    assert not any(process.is_alive() for process in others)
+
+
+def test_a_worker_killed_with_a_batch_half_sent_is_named() -> None:
+    """More than a pipe holds: the parent has read a part when the other end is lost."""
+    large = [
+        EncodedExample(np.zeros(200_000, np.int32), np.zeros(200_000, np.int32), 0, i)
+        for i in range(8)
+    ]
+    with Prefetched(ExampleSource(large, SETTINGS), 1, STEPS) as ahead:
+        assert ahead.batch(0, 0.0) is not None
+        worker = ahead._workers[0]
+        assert worker._pipe.poll(30), "the next batch waits in the pipe"
+        worker.process.kill()
+        with pytest.raises(DataError, match="died"):
+            ahead.batch(1, 1 / STEPS)
+
+
+class Failing(ExampleSource):
+    """Knows a reason not to make the later batches."""
+
+    error: Exception = DataError("record 7: no text")
+
+    def batch(self, step: int, progress: float, part: Part = WHOLE) -> Batch | None:
+        if step > 1:
+            raise self.error
+        return super().batch(step, progress, part)
+
+
+class StubbornError(Exception):
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+class FailingStubbornly(Failing):
+    """The error cannot be pickled back."""
+
+    error = StubbornError(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [(Failing, r"^record 7: no text$"), (FailingStubbornly, r"^StubbornError: 1 and 2$")],
+)
+def test_an_error_of_a_batch_comes_with_that_batch(
+    source: type[ExampleSource], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])  # the workers import this file
+    with Prefetched(source(examples(), SETTINGS), 2, STEPS) as ahead:
+        assert ahead.batch(1, 1 / STEPS) is not None
+        with pytest.raises(DataError, match=message):
+            ahead.batch(2, 2 / STEPS)
+        assert ahead.batch(0, 0.0) is not None, "the workers go on"
 
 
 def test_signals_are_held_back_only_while_workers_start() -> None:
     with Prefetched(ExampleSource(examples(), SETTINGS), 1, STEPS) as ahead:
         assert ahead.batch(0, 0.0) is not None
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(STOP_SIGNALS)
-        for worker in ahead._pool._processes:
+        for worker in ahead._workers:
             for number in STOP_SIGNALS:
-                os.kill(worker, number)
+                assert worker.process.pid is not None
+                os.kill(worker.process.pid, number)
         assert same(ahead.batch(9, 9 / STEPS), ahead.batch(9, 9 / STEPS))
