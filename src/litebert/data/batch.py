@@ -20,19 +20,23 @@ _BUCKET_BATCHES = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedExample:
-    """One example as token ids.
+    """One example as token ids: one sequence, or several that belong together.
 
     Attributes:
-        ids: [S] token ids, special tokens included.
+        ids: [S] token ids, special tokens included; several sequences lie end to end.
         type_ids: [S] segment of each token, 0 or 1.
-        label: class index, number, [C] multi-hot, [S] class of each token, or None.
+        label: class index, number, [C] multi-hot, [S] class of each token, [K] integers such as
+            start and end of a span (K != S), or None.
         index: position of the example in its data set.
+        sequence_lengths: tokens of each sequence where there are several, such as the choices of a
+            question or the texts to compare; empty: one sequence.
     """
 
     ids: Int32
     type_ids: NDArray[np.integer[Any]]
     label: NDArray[Any] | int | float | None
     index: int
+    sequence_lengths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 1 or self.ids.shape != self.type_ids.shape or not len(self.ids):
@@ -40,6 +44,17 @@ class EncodedExample:
                 f"example {self.index}: ids {self.ids.shape} and type ids {self.type_ids.shape} "
                 "must be one-dimensional, of one length, and not empty"
             )
+        parts = self.sequence_lengths
+        if parts and (sum(parts) != len(self.ids) or min(parts) < 1):
+            raise DataError(
+                f"example {self.index}: sequences of {parts} tokens for {len(self.ids)} ids; each "
+                "needs at least one token, and together they are the ids"
+            )
+
+    @property
+    def num_sequences(self) -> int:
+        """Sequences of the example, at least 1."""
+        return len(self.sequence_lengths) or 1
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,10 +69,11 @@ class Batch:
         token_type_ids: [T] segment of each token.
         position_ids: [T] position in its own sequence, from 0.
         cu_seqlens: [N+1] start of each sequence; the last is T.
-        labels: int64 [N], float32 [N] (regression), float32 [N, C] (multi-label), int64 [T]
-            (tokens), or None.
-        example_index: [N] position of each example in its data set.
+        labels: int64 [G], float32 [G] (regression), float32 [G, C] (multi-label), int64 [G, K]
+            (spans), int64 [T] (tokens), or None.
+        example_index: [G] position of each example in its data set.
         order_labels: int64 [N], 0 segments in order, 1 swapped, -100 unknown; None: no pairs.
+        group_sizes: int32 [G] sequences of each example; None: one each, and G = N.
     """
 
     input_ids: Int32
@@ -67,13 +83,14 @@ class Batch:
     labels: NDArray[Any] | None
     example_index: Int64
     order_labels: Int64 | None = None
+    group_sizes: Int32 | None = None
 
     def __post_init__(self) -> None:
         tokens, sequences = len(self.input_ids), len(self.cu_seqlens) - 1
         shapes = {
             "token_type_ids": (self.token_type_ids, tokens),
             "position_ids": (self.position_ids, tokens),
-            "example_index": (self.example_index, sequences),
+            "example_index": (self.example_index, self.num_examples),
         }
         if self.order_labels is not None:
             shapes["order_labels"] = (self.order_labels, sequences)
@@ -87,9 +104,14 @@ class Batch:
             raise DataError(
                 f"batch cu_seqlens must rise strictly from 0 to {tokens}, got {self.cu_seqlens}"
             )
-        if self.labels is not None and len(self.labels) not in (sequences, tokens):
+        sizes = self.group_sizes
+        if sizes is not None and (sizes.sum() != sequences or (sizes < 1).any()):
             raise DataError(
-                f"batch has {len(self.labels)} labels for {sequences} sequences, {tokens} tokens"
+                f"batch group_sizes {sizes} must be 1 and above and add up to {sequences} sequences"
+            )
+        if self.labels is not None and len(self.labels) not in (self.num_examples, tokens):
+            raise DataError(
+                f"batch has {len(self.labels)} labels for {self.num_examples} examples, {tokens} tokens"
             )
 
     @property
@@ -101,6 +123,18 @@ class Batch:
     def num_sequences(self) -> int:
         """Sequences N."""
         return len(self.cu_seqlens) - 1
+
+    @property
+    def num_examples(self) -> int:
+        """Examples G."""
+        return self.num_sequences if self.group_sizes is None else len(self.group_sizes)
+
+    @property
+    def example_bounds(self) -> Int32:
+        """[G+1] start of each example among the tokens; the last is T."""
+        if self.group_sizes is None:
+            return self.cu_seqlens
+        return self.cu_seqlens[np.concatenate([[0], np.cumsum(self.group_sizes)])]
 
     @property
     def lengths(self) -> Int32:
@@ -116,7 +150,9 @@ def collate(examples: Sequence[EncodedExample]) -> Batch:
     """
     if not examples:
         raise DataError("a batch needs at least one example")
-    lengths = np.asarray([len(example) for example in examples], np.int64)
+    parts = [example.sequence_lengths or (len(example),) for example in examples]
+    is_grouped = any(example.sequence_lengths for example in examples)
+    lengths = np.asarray([length for part in parts for length in part], np.int64)
     cu_seqlens = np.concatenate([[0], np.cumsum(lengths)])
     positions = np.arange(cu_seqlens[-1]) - np.repeat(cu_seqlens[:-1], lengths)
     return Batch(
@@ -126,6 +162,7 @@ def collate(examples: Sequence[EncodedExample]) -> Batch:
         cu_seqlens=cu_seqlens.astype(np.int32),
         labels=_collate_labels(examples),
         example_index=np.asarray([e.index for e in examples], np.int64),
+        group_sizes=np.asarray([len(part) for part in parts], np.int32) if is_grouped else None,
     )
 
 
@@ -144,6 +181,8 @@ def _collate_labels(examples: Sequence[EncodedExample]) -> NDArray[Any] | None:
     arrays = [np.asarray(label) for label in labels]
     if form == "token classes":
         return np.concatenate(arrays).astype(np.int64)
+    if form.startswith("integers"):
+        return np.stack(arrays).astype(np.int64)  # [G, K]
     return np.stack(arrays).astype(np.float32)  # [N, C]
 
 
@@ -156,7 +195,7 @@ def _label_form(example: EncodedExample) -> str:
             return f"multi-hot of {len(label)}"
         if len(label) == len(example):
             return "token classes"
-        return f"integers [{len(label)}] for {len(example)} tokens"
+        return f"integers [{len(label)}]"
     if isinstance(label, int | np.integer) and not isinstance(label, bool):
         return "class index"
     if isinstance(label, float | np.floating):
@@ -165,9 +204,9 @@ def _label_form(example: EncodedExample) -> str:
 
 
 def split_batch(batch: Batch, micro_batch_tokens: int) -> list[Batch]:
-    """Cut a batch into runs of whole sequences of at most `micro_batch_tokens` tokens each.
+    """Cut a batch into runs of whole examples of at most `micro_batch_tokens` tokens each.
 
-    A sequence longer than that stands alone. Order is kept.
+    An example longer than that stands alone. Order is kept.
 
     Raises:
         SettingsError: `micro_batch_tokens` is less than one.
@@ -175,28 +214,34 @@ def split_batch(batch: Batch, micro_batch_tokens: int) -> list[Batch]:
     if micro_batch_tokens < 1:
         raise SettingsError(f"micro_batch_tokens is {micro_batch_tokens}; allowed: 1 and above")
     bounds = [0]
-    starts = batch.cu_seqlens
-    for sequence in range(1, batch.num_sequences):
-        if starts[sequence + 1] - starts[bounds[-1]] > micro_batch_tokens:
-            bounds.append(sequence)
-    bounds.append(batch.num_sequences)
+    starts = batch.example_bounds
+    for example in range(1, batch.num_examples):
+        if starts[example + 1] - starts[bounds[-1]] > micro_batch_tokens:
+            bounds.append(example)
+    bounds.append(batch.num_examples)
     return [_slice(batch, a, b) for a, b in pairwise(bounds)]
 
 
 def _slice(batch: Batch, first: int, last: int) -> Batch:
-    a, b = int(batch.cu_seqlens[first]), int(batch.cu_seqlens[last])
+    """Return the examples `first` to `last` (exclusive) as a batch."""
+    sizes = batch.group_sizes
+    a, b = int(batch.example_bounds[first]), int(batch.example_bounds[last])
+    head, tail = (
+        (first, last) if sizes is None else (int(sizes[:first].sum()), int(sizes[:last].sum()))
+    )
     labels = batch.labels
     if labels is not None:
-        per_token = len(labels) != batch.num_sequences
+        per_token = len(labels) != batch.num_examples
         labels = labels[a:b] if per_token else labels[first:last]
     return Batch(
         input_ids=batch.input_ids[a:b],
         token_type_ids=batch.token_type_ids[a:b],
         position_ids=batch.position_ids[a:b],
-        cu_seqlens=(batch.cu_seqlens[first : last + 1] - a).astype(np.int32),
+        cu_seqlens=(batch.cu_seqlens[head : tail + 1] - a).astype(np.int32),
         labels=labels,
         example_index=batch.example_index[first:last],
-        order_labels=None if batch.order_labels is None else batch.order_labels[first:last],
+        order_labels=None if batch.order_labels is None else batch.order_labels[head:tail],
+        group_sizes=None if sizes is None else sizes[first:last],
     )
 
 

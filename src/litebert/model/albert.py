@@ -18,7 +18,13 @@ from litebert.model.head_kinds import head_kind
 from litebert.model.heads import make_heads
 from litebert.model.inputs import require_config, require_integers, require_tensor
 from litebert.model.layers import init_weights
-from litebert.model.losses import LossTerm, classification_loss, cross_entropy, span_loss
+from litebert.model.losses import (
+    LossTerm,
+    choice_loss,
+    classification_loss,
+    cross_entropy,
+    span_loss,
+)
 from litebert.model.packing import Packing
 
 __all__ = ["AlbertModel", "AlbertWithHead", "EncoderOutput", "HeadOutput"]
@@ -184,6 +190,7 @@ class AlbertWithHead(nn.Module):
         *,
         masked_positions: Int[Tensor, " P"] | None = None,
         num_choices: int | None = None,
+        group_sizes: Int[Tensor, " G"] | None = None,
         normalize: bool = False,
         output_hidden_states: bool = False,
         output_attentions: bool = False,
@@ -198,6 +205,8 @@ class AlbertWithHead(nn.Module):
             labels: see the table of this class; token labels are [T], or [P] with `masked_positions`.
             masked_positions: for `mlm`: packed indices where alone logits are computed.
             num_choices: for `choice`: every so many sequences are one question.
+            group_sizes: for `choice` instead of `num_choices`: the choices of each question, who may
+                differ in number; the logits are then [N], one for each sequence.
             normalize: for `embedding`: whether to scale to length 1.
             output_hidden_states: whether to return the hidden state of every depth.
             output_attentions: whether to return the attention probabilities.
@@ -214,10 +223,10 @@ class AlbertWithHead(nn.Module):
             output_attentions=output_attentions,
         )
         parts: dict[str, Tensor] = {
-            name: self._logits(name, encoded, masked_positions, num_choices, packing)
+            name: self._logits(name, encoded, masked_positions, num_choices, group_sizes, packing)
             for name in self.heads
         }
-        terms = () if labels is None else self._loss_terms(parts, labels, packing)
+        terms = () if labels is None else self._loss_terms(parts, labels, packing, group_sizes)
         if self.head == "embedding":
             logits: Logits = self._embed(encoded, packing, normalize)
         else:
@@ -239,6 +248,7 @@ class AlbertWithHead(nn.Module):
         encoded: EncoderOutput,
         masked_positions: Tensor | None,
         num_choices: int | None,
+        group_sizes: Tensor | None,
         packing: Packing,
     ) -> Tensor:
         hidden = encoded.last_hidden_state
@@ -252,6 +262,13 @@ class AlbertWithHead(nn.Module):
         logits = head(encoded.pooler_output)
         if name != "choice":
             return logits
+        if group_sizes is not None:
+            if int(group_sizes.sum()) != packing.num_sequences:
+                raise DataError(
+                    f"group_sizes add up to {int(group_sizes.sum())}, there are "
+                    f"{packing.num_sequences} sequences; give the choices of each question"
+                )
+            return logits[:, 0]
         if not num_choices or packing.num_sequences % num_choices:
             raise DataError(
                 f"a choice head needs num_choices that divides the {packing.num_sequences} sequences, "
@@ -260,7 +277,11 @@ class AlbertWithHead(nn.Module):
         return logits.view(-1, num_choices)
 
     def _loss_terms(
-        self, logits: dict[str, Tensor], labels: Labels, packing: Packing
+        self,
+        logits: dict[str, Tensor],
+        labels: Labels,
+        packing: Packing,
+        group_sizes: Tensor | None,
     ) -> tuple[LossTerm, ...]:
         if self.head == "embedding":
             raise DataError("an embedding head has no loss of its own; leave the labels out")
@@ -273,12 +294,19 @@ class AlbertWithHead(nn.Module):
         if unknown or not labels:
             raise DataError(f"labels for {unknown or 'nothing'}; this model has {sorted(logits)}")
         return tuple(
-            self._term(name, logits[name], labels[name], packing)
+            self._term(name, logits[name], labels[name], packing, group_sizes)
             for name in logits
             if name in labels
         )
 
-    def _term(self, name: str, logits: Tensor, labels: Tensor, packing: Packing) -> LossTerm:
+    def _term(
+        self,
+        name: str,
+        logits: Tensor,
+        labels: Tensor,
+        packing: Packing,
+        group_sizes: Tensor | None,
+    ) -> LossTerm:
         require_tensor(f"labels of {name}", labels)
         if name != "sequence":
             require_integers(f"labels of {name}", labels)
@@ -286,6 +314,8 @@ class AlbertWithHead(nn.Module):
             return span_loss(logits, labels, packing)
         if name == "sequence":
             return classification_loss(name, logits, labels, self.config.problem_type)
+        if name == "choice" and group_sizes is not None:
+            return choice_loss(logits, labels, group_sizes)
         return cross_entropy(name, logits, labels)
 
     def _embed(self, encoded: EncoderOutput, packing: Packing, normalize: bool) -> Tensor:

@@ -19,6 +19,7 @@ from litebert.model.packing import Packing
 __all__ = [
     "IGNORE_INDEX",
     "LossTerm",
+    "choice_loss",
     "classification_loss",
     "cross_entropy",
     "problem_type_of",
@@ -127,6 +128,33 @@ def classification_loss(
             logits.float(), targets, reduction="sum"
         )
     return LossTerm(name, total, torch.tensor(logits.numel(), device=logits.device))
+
+
+def choice_loss(
+    logits: Float[Tensor, " N"], labels: Int[Tensor, " G"], group_sizes: Int[Tensor, " G"]
+) -> LossTerm:
+    """Return the cross-entropy of the right choice among those of its question.
+
+    Args:
+        logits: one for each choice, questions one after the other.
+        labels: index of the right choice of each question, or -100.
+        group_sizes: choices of each question, in sum N.
+
+    Raises:
+        DataError: a label that is no choice of its question.
+    """
+    rows = torch.split(logits.float(), group_sizes.tolist())
+    table = torch.nn.utils.rnn.pad_sequence(
+        list(rows), batch_first=True, padding_value=torch.finfo(torch.float32).min
+    )  # [G, C]
+    beyond = labels.to(group_sizes.device) >= group_sizes
+    if bool(beyond.any()):
+        where = int(beyond.nonzero()[0])
+        raise DataError(
+            f"choice: label {int(labels[where])} for a question with {int(group_sizes[where])} "
+            f"choices; allowed are 0 to {int(group_sizes[where]) - 1}, or {IGNORE_INDEX} for none"
+        )
+    return cross_entropy("choice", table, labels)
 
 
 def span_loss(

@@ -30,15 +30,15 @@ class Baseline:
     """Scores of a simple model, trained and scored on the same examples as the encoder."""
 
     name: str
-    """"majority" or "tfidf"."""
+    """"majority", "tfidf", or a task's own."""
     method: str
     """What it does, in a few words, for reports."""
     scores: dict[str, float]
     """The same names as the task's own scores."""
     seconds: float
     """Wall-clock time of fitting and scoring."""
-    logits: Float[np.ndarray, "N C"]
-    """Its answers to the evaluation examples, as logits of the task."""
+    logits: Float[np.ndarray, "N C"] | None = None
+    """Its answers to the evaluation examples, as logits of the task, where the task has any."""
 
 
 def majority_baseline(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,29 @@ def predict_logits(
     Raises:
         DataError: there are no examples.
     """
+    pieces = predict_outputs(
+        model, examples, batch_tokens=batch_tokens, precision=precision, stop=stop
+    )
+    return None if pieces is None else np.concatenate(pieces)
+
+
+def predict_outputs(
+    model: nn.Module,
+    examples: Sequence[EncodedExample],
+    *,
+    batch_tokens: int = 8192,
+    precision: Precision | None = None,
+    stop: StopRequest | None = None,
+) -> list[NDArray[np.float32]] | None:
+    """Return what the head gives for each example, as `predict_logits`, but one array an example.
+
+    Returns:
+        [1, C] from heads that answer for a sequence, [S, C] from heads that answer for each token,
+        one row for each sequence of an example that has several; None when a stop was requested.
+
+    Raises:
+        DataError: there are no examples.
+    """
     if not examples:
         raise DataError("there is nothing to predict: no examples")
     longest = max(len(example) for example in examples)
@@ -139,28 +162,31 @@ def _predict(
     batch_tokens: int,
     precision: Precision | None,
     stop: StopRequest | None,
-) -> NDArray[np.float32] | None:
+) -> list[NDArray[np.float32]] | None:
     device = next(model.parameters()).device
     precision = precision or Precision("fp32", device.type)
     order = sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i))
-    pieces: list[NDArray[np.float32] | None] = [None] * len(examples)
+    pieces: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(examples)
     was_training = model.training
     model.eval()
     try:
         for chosen in _cut(order, [len(example) for example in examples], batch_tokens):
             if stop is not None and stop.is_requested:
                 return None
-            batch = collate([_without_label(examples[i]) for i in chosen])
+            batch = collate([replace(examples[i], label=None) for i in chosen])
             with torch.inference_mode(), precision.autocast():
                 logits = forward_packed(model, to_device(batch, device), labels=None).logits
             rows: NDArray[np.float32] = logits.float().cpu().numpy()
-            is_per_token = len(rows) != batch.num_sequences
-            bounds = batch.cu_seqlens[1:-1] if is_per_token else np.arange(1, len(rows))
-            for i, piece in zip(chosen, np.split(rows, bounds), strict=True):
+            bounds = batch.example_bounds
+            if len(rows) != batch.num_tokens:
+                sizes = batch.group_sizes
+                ones = np.ones(batch.num_examples, np.int32)
+                bounds = np.concatenate([[0], np.cumsum(ones if sizes is None else sizes)])
+            for i, piece in zip(chosen, np.split(rows, bounds[1:-1]), strict=True):
                 pieces[i] = piece
     finally:
         model.train(was_training)
-    return np.concatenate([piece for piece in pieces if piece is not None])
+    return pieces
 
 
 def _cut(order: list[int], lengths: list[int], batch_tokens: int) -> list[list[int]]:
@@ -173,7 +199,3 @@ def _cut(order: list[int], lengths: list[int], batch_tokens: int) -> list[list[i
         batches[-1].append(i)
         tokens += lengths[i]
     return batches
-
-
-def _without_label(example: EncodedExample) -> EncodedExample:
-    return EncodedExample(example.ids, example.type_ids, None, example.index)

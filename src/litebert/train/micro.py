@@ -49,7 +49,9 @@ class DeviceBatch:
     order_labels: Int[Tensor, " N"] | None = None
     """0 in order, 1 swapped, -100 unknown."""
     example_index: NDArray[np.int64] | None = None
-    """[N] on the host."""
+    """[G] on the host."""
+    group_sizes: Int[Tensor, " G"] | None = None
+    """Sequences of each example; None: one each."""
 
 
 class StepLoss(Protocol):
@@ -81,18 +83,21 @@ class LabelledLoss:
         Raises:
             DataError: the batch has no labels.
         """
-        if batch.labels is None:
+        labels = batch.labels
+        if labels is None:
             raise DataError("the training examples have no labels; give a labelled file")
-        if np.issubdtype(batch.labels.dtype, np.integer):
-            return {"loss": int((batch.labels != IGNORED_LABEL).sum())}
-        return {"loss": len(batch.labels)}
+        if labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer):
+            return {"loss": int((labels != IGNORED_LABEL).sum())}
+        return {"loss": len(labels)}
 
     def __call__(self, model: nn.Module, batch: DeviceBatch) -> tuple[LossTerm, ...]:
         """Return the model's loss."""
         labels = batch.labels
         loss: Tensor = forward_packed(model, batch, labels=labels).loss
-        if labels is None or labels.is_floating_point():
+        if labels is None:
             count = torch.tensor(batch.packing.num_sequences)
+        elif labels.ndim > 1 or labels.is_floating_point():
+            count = torch.tensor(len(labels))
         else:
             count = (labels != IGNORED_LABEL).sum()
         return (LossTerm("loss", loss * count, count),)
@@ -115,15 +120,18 @@ def to_device(batch: Batch, device: torch.device) -> DeviceBatch:
         labels=None if batch.labels is None else move(batch.labels),
         order_labels=None if batch.order_labels is None else move(batch.order_labels),
         example_index=batch.example_index,
+        group_sizes=None if batch.group_sizes is None else move(batch.group_sizes).long(),
     )
 
 
 def forward_packed(model: nn.Module, batch: DeviceBatch, labels: Tensor | None) -> Any:
     """Call the model on a packed batch; the result has `.loss` and `.logits`."""
     run: Any = model.forward_packed
+    grouped = {} if batch.group_sizes is None else {"group_sizes": batch.group_sizes}
     return run(
-        batch.input_ids, batch.packing, batch.token_type_ids, batch.position_ids, labels=labels
-    )
+        batch.input_ids, batch.packing, batch.token_type_ids, batch.position_ids, labels=labels,
+        **grouped,
+    )  # fmt: skip
 
 
 def accumulate_gradient(

@@ -1,0 +1,28 @@
+"""What a task minimises, by the word it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from litebert.registry import Registry
+from litebert.train.micro import LabelledLoss, StepLoss
+
+__all__ = ["STEP_LOSSES", "make_step_loss"]
+
+STEP_LOSSES: Final[Registry[Callable[[Any], StepLoss]]] = Registry("loss")
+"""Word -> function of the task that returns its loss."""
+
+
+@STEP_LOSSES.register("labels")
+def _labels(_task: Any) -> StepLoss:
+    return LabelledLoss()
+
+
+def make_step_loss(word: str, task: Any) -> StepLoss:
+    """Return the loss that a task names.
+
+    Raises:
+        SettingsError: no such loss.
+    """
+    return STEP_LOSSES.get(word)(task)
