@@ -1,6 +1,8 @@
 """Downstream tasks without torch: read labels, encode examples, decode logits, score answers."""
 
 from litebert.tasks.base import TASKS, Prediction, Task, load_task, parse_task
+from litebert.tasks.choice import MultipleChoice as MultipleChoice
 from litebert.tasks.classification import SequenceClassification
+from litebert.tasks.similarity_kinds import make_similarity as make_similarity
 
 __all__ = ["TASKS", "Prediction", "SequenceClassification", "Task", "load_task", "parse_task"]

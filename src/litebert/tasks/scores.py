@@ -47,6 +47,12 @@ SCORES: Final[dict[str, Score]] = {
     "mae": Score("mean absolute error", ("regression",), higher_is_better=False),
     "log_loss": Score("mean negative log-probability, nats", _CLASSES, higher_is_better=False),
     "ece": Score("expected calibration error", _CLASSES, higher_is_better=False),
+    "accuracy_at_1": Score("share of anchors whose nearest text is a right one", ()),
+    "mrr_at_10": Score("mean of 1 / rank of the right text, 0 beyond rank 10", ()),
+    "accuracy_middle": Score("accuracy on RACE's middle school questions", ()),
+    "accuracy_high": Score("accuracy on RACE's high school questions", ()),
+    "accuracy_challenge": Score("accuracy on ARC's challenge set", ()),
+    "accuracy_easy": Score("accuracy on ARC's easy set", ()),
 }
 
 DEFAULT_SCORE: Final[dict[Kind, str]] = {

@@ -23,6 +23,7 @@ from litebert.model.losses import LossTerm
 from litebert.model.packing import Packing
 from litebert.train.chance import IGNORED_LABEL
 from litebert.train.precision import Precision
+from litebert.train.two_pass import ComparingLoss, TwoPassLoss
 
 __all__ = [
     "DeviceBatch",
@@ -162,7 +163,11 @@ def accumulate_gradient(
     """
     names = [name for name, count in counts.items() if count]
     means = torch.zeros(len(names), dtype=torch.float32, device=device)
-    for micro in split_batch(batch, micro_batch_tokens):
+    micros = split_batch(batch, micro_batch_tokens)
+    if len(micros) > 1 and isinstance(step_loss, ComparingLoss):
+        with precision.autocast():
+            step_loss = TwoPassLoss(step_loss, model, [to_device(m, device) for m in micros])
+    for micro in micros:
         if not any(step_loss.counts(micro).values()):
             continue
         with precision.autocast():

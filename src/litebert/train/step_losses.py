@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from litebert.registry import Registry
 from litebert.train.micro import LabelledLoss, StepLoss
+from litebert.train.similarity_loss import ContrastiveLoss, CosineLoss
 
 __all__ = ["STEP_LOSSES", "make_step_loss"]
 
@@ -17,6 +18,16 @@ STEP_LOSSES: Final[Registry[Callable[[Any], StepLoss]]] = Registry("loss")
 @STEP_LOSSES.register("labels")
 def _labels(_task: Any) -> StepLoss:
     return LabelledLoss()
+
+
+@STEP_LOSSES.register("cosine_mse")
+def _cosine(task: Any) -> StepLoss:
+    return CosineLoss(task.dims)
+
+
+@STEP_LOSSES.register("contrastive")
+def _contrastive(task: Any) -> StepLoss:
+    return ContrastiveLoss(scale=task.scale, is_symmetric=task.symmetric, dims=task.dims)
 
 
 def make_step_loss(word: str, task: Any) -> StepLoss:
