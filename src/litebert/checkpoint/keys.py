@@ -56,7 +56,12 @@ _HEADS: Final = {
     "token": (("heads.token.classifier.", "classifier."),),
     "choice": (("heads.choice.classifier.", "classifier."),),
     "span": (("heads.span.classifier.", "qa_outputs."),),
+    "span_joint": (),  # no published model has it
 }
+_OWN_HEADS: Final = tuple(
+    f"heads.span_joint.{layer}"
+    for layer in ("start", "end_dense", "end_norm", "end", "answer_dense", "answer")
+)
 
 HEAD_PARTS: Final[dict[str | None, tuple[str, ...]]] = {
     None: (),
@@ -88,7 +93,7 @@ _LAYERS: Final = frozenset(
     ours[:-1]
     for ours, _ in (*_ENCODER, *(pair for pairs in _HEADS.values() for pair in pairs))
     if ours.endswith(".")
-)
+) | frozenset(_OWN_HEADS)
 _INDEX: Final = r"(0|[1-9][0-9]{0,4})"
 # Weights of options; no published model has them, so they have no published name.
 _OPTIONS: Final = re.compile(

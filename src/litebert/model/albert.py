@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Int, Shaped
@@ -26,6 +27,7 @@ from litebert.model.losses import (
     span_loss,
 )
 from litebert.model.packing import Packing
+from litebert.model.span_head import JointSpanHead, joint_parts
 
 __all__ = ["AlbertModel", "AlbertWithHead", "EncoderOutput", "HeadOutput"]
 
@@ -67,6 +69,7 @@ class AlbertWithHead(nn.Module):
     | `sequence` | [B, C] | class [B], 0/1 [B, C], or numbers |
     | `token` | [B, S, C]; [T, C] | class of each token, -100 for none |
     | `span` | [B, S, 2]; [T, 2] (start, end) | positions [B, 2] |
+    | `span_joint` | [B, S, 7+C]; [T, 7+C], see `span_layout` | start, end, classes [B, 2+G] |
     | `choice` | [B, C], inputs are [B, C, S] | right choice [B] |
     | `embedding` | [B, H] | none |
 
@@ -222,11 +225,18 @@ class AlbertWithHead(nn.Module):
             output_hidden_states=output_hidden_states,
             output_attentions=output_attentions,
         )
-        parts: dict[str, Tensor] = {
-            name: self._logits(name, encoded, masked_positions, num_choices, group_sizes, packing)
-            for name in self.heads
-        }
-        terms = () if labels is None else self._loss_terms(parts, labels, packing, group_sizes)
+        if self.head == "span_joint":
+            joint = cast(JointSpanHead, self.heads["span_joint"])
+            hidden = encoded.last_hidden_state
+            parts, terms = joint_parts(joint, hidden, packing, token_type_ids, labels)
+        else:
+            parts = {
+                name: self._logits(
+                    name, encoded, masked_positions, num_choices, group_sizes, packing
+                )
+                for name in self.heads
+            }
+            terms = () if labels is None else self._loss_terms(parts, labels, packing, group_sizes)
         if self.head == "embedding":
             logits: Logits = self._embed(encoded, packing, normalize)
         else:
@@ -359,7 +369,7 @@ class AlbertWithHead(nn.Module):
     def _unpack_one(
         self, name: str, logits: Tensor, packing: Packing, masked_positions: Tensor | None
     ) -> Tensor:
-        if name == "span":
+        if name in ("span", "span_joint"):
             return packing.unpack(logits, fill=torch.finfo(logits.dtype).min)
         if name == "token" or (name == "mlm" and masked_positions is None):
             return packing.unpack(logits)

@@ -40,6 +40,7 @@ ARCHITECTURES: Final = {
     "sequence": "AlbertForSequenceClassification",
     "token": "AlbertForTokenClassification",
     "span": "AlbertForQuestionAnswering",
+    "span_joint": "AlbertModel",
     "choice": "AlbertForMultipleChoice",
     "embedding": "AlbertModel",
 }
@@ -167,7 +168,9 @@ class AlbertConfig(Settings):
         same_plan = transformers_groups(self.plan, self.num_hidden_layers) == self.num_hidden_groups
         same_heads = self.num_key_value_heads == self.num_attention_heads
         same_block = self.litebert.is_albert and self.has_projection
-        return "albert" if same_plan and same_heads and same_block else "litebert"
+        same_head = self.litebert.head != "span_joint"
+        same = same_plan and same_heads and same_block and same_head
+        return "albert" if same else "litebert"
 
     def replace(self, /, **changes: Any) -> AlbertConfig:
         """Return a checked copy with some values changed; `litebert=dict(...)` merges into the options.

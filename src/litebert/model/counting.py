@@ -266,6 +266,7 @@ def _head_parameters(config: AlbertConfig, head: str) -> int:
         "sequence": _dense(h, config.num_labels),
         "token": _dense(h, config.num_labels),
         "span": _dense(h, 2),
+        "span_joint": 2 * _dense(2 * h, h) + 2 * h + 2 * _dense(h, 1) + h * config.num_labels,
         "choice": _dense(h, 1),
     }
     return sum(sizes[part] for part in head_kind(head).parts)

@@ -30,6 +30,7 @@ HEADS: Final[dict[str, HeadKind]] = {
     "sequence": HeadKind(("sequence",), has_pooler=True),
     "token": HeadKind(("token",), has_pooler=False),
     "span": HeadKind(("span",), has_pooler=False),
+    "span_joint": HeadKind(("span_joint",), has_pooler=False),
     "choice": HeadKind(("choice",), has_pooler=True),
     "embedding": HeadKind((), has_pooler=True),
 }

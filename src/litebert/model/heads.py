@@ -15,6 +15,7 @@ from litebert.model.chunked_loss import chunked_cross_entropy
 from litebert.model.config import AlbertConfig
 from litebert.model.head_kinds import head_kind
 from litebert.model.layers import LayerNorm, activate
+from litebert.model.span_head import JointSpanHead
 
 __all__ = ["ClassifierHead", "MlmHead", "ReplacedTokenHead", "make_heads"]
 
@@ -112,6 +113,8 @@ def make_heads(config: AlbertConfig, head: str) -> nn.ModuleDict:
         {
             part: MlmHead(config)
             if part == "mlm"
+            else JointSpanHead(config)
+            if part == "span_joint"
             else ClassifierHead(config.hidden_size, *outputs[part])
             for part in head_kind(head).parts
         }

@@ -64,6 +64,7 @@ class LitebertOptions(Settings):
             "sequence",
             "token",
             "span",
+            "span_joint",
             "choice",
             "embedding",
         ]
