@@ -3,6 +3,7 @@
 from litebert.tasks.base import TASKS, Prediction, Task, load_task, parse_task
 from litebert.tasks.choice import MultipleChoice as MultipleChoice
 from litebert.tasks.classification import SequenceClassification
+from litebert.tasks.joint_tagging import IntentSlots as IntentSlots
 from litebert.tasks.similarity_kinds import make_similarity as make_similarity
 
 __all__ = ["TASKS", "Prediction", "SequenceClassification", "Task", "load_task", "parse_task"]

@@ -53,6 +53,20 @@ SCORES: Final[dict[str, Score]] = {
     "accuracy_high": Score("accuracy on RACE's high school questions", ()),
     "accuracy_challenge": Score("accuracy on ARC's challenge set", ()),
     "accuracy_easy": Score("accuracy on ARC's easy set", ()),
+    "token_accuracy": Score("share of words with the right tag", ()),
+    "entity_f1": Score("F1 of entities, start, end and type all right", ()),
+    "entity_precision": Score("share of answered entities that are right", ()),
+    "entity_recall": Score("share of true entities that were answered", ()),
+    "entity_f1_macro": Score("mean F1 over entity types", ()),
+    "entity_f1_weighted": Score("F1 of entity types weighted by their number", ()),
+    "sentence_accuracy": Score("share of texts with intent and all slots right", ()),
+    "intent_accuracy": Score("share of texts with the right intent", ()),
+    "slot_f1": Score("F1 of slots, start, end and type all right", ()),
+    "slot_precision": Score("share of answered slots that are right", ()),
+    "slot_recall": Score("share of true slots that were answered", ()),
+    "slot_f1_macro": Score("mean F1 over slot types", ()),
+    "slot_f1_weighted": Score("F1 of slot types weighted by their number", ()),
+    "slot_token_accuracy": Score("share of words with the right slot tag", ()),
 }
 
 DEFAULT_SCORE: Final[dict[Kind, str]] = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from litebert.registry import Registry
+from litebert.train.joint_loss import JointTaggingLoss
 from litebert.train.micro import LabelledLoss, StepLoss
 from litebert.train.similarity_loss import ContrastiveLoss, CosineLoss
 
@@ -28,6 +29,11 @@ def _cosine(task: Any) -> StepLoss:
 @STEP_LOSSES.register("contrastive")
 def _contrastive(task: Any) -> StepLoss:
     return ContrastiveLoss(scale=task.scale, is_symmetric=task.symmetric, dims=task.dims)
+
+
+@STEP_LOSSES.register("joint_tagging")
+def _joint_tagging(task: Any) -> StepLoss:
+    return JointTaggingLoss(task)
 
 
 def make_step_loss(word: str, task: Any) -> StepLoss:
