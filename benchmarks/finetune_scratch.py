@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from litebert.recipes.finetune.plan import make_plan
 from litebert.recipes.finetune.run import RunEvent, run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.run_folder import RunFolder, environment
 from litebert.settings import build_settings
 from litebert.train.events import Evaluated

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from litebert.model.config import AlbertConfig
-from litebert.recipes.finetune.plan import make_plan
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.run_folder import RunFolder, environment, model_folder
 from litebert.settings import build_settings
 from litebert.train.stop import StopRequest

@@ -57,8 +57,8 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
     """
     from litebert.checkpoint.fs import StorageError
     from litebert.recipes.finetune.job import finish_run, open_run, start_run
-    from litebert.recipes.finetune.plan import make_plan
     from litebert.recipes.finetune.run import run_plan
+    from litebert.recipes.finetune.work import make_plan
     from litebert.recipes.run_folder import require_free, resume_command
     from litebert.train.stop import stop_on_signals
 

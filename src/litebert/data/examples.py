@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,6 +34,11 @@ class Example:
     label: Label | None
     path: Path
     line: int
+
+
+def example_texts(examples: Iterable[Example]) -> list[str]:
+    """Return every text of the examples, the two of a pair one after the other."""
+    return [text for e in examples for text in (e.text, e.pair) if text is not None]
 
 
 def make_examples(

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["render_card"]
 
 MAX_CLASS_ROWS: Final = 30
+PIPELINES: Final = {
+    "sequence": "text-classification",
+    "token": "token-classification",
+    "span": "question-answering",
+    "span_joint": "question-answering",
+    "choice": "multiple-choice",
+    "embedding": "sentence-similarity",
+}
+"""Head word -> the word of the model hub for what such a model does."""
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _LICENSE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 
@@ -33,9 +42,7 @@ def render_card(summary: RunSummary) -> str:
         *_classes(summary),
         "## Use",
         fence(summary.predict_command, "sh"),
-        "In Python:",
-        fence('import litebert\n\nmodel = litebert.load("path/to/this/folder")\n'
-              f"print(model.predict([{_sample(summary)}]))", "python"),
+        *_python(summary),
         *_calibration(summary),
         "## Data",
         _data(summary),
@@ -50,6 +57,13 @@ def render_card(summary: RunSummary) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _python(summary: RunSummary) -> list[str]:
+    if summary.head != "sequence":
+        return []
+    code = 'import litebert\n\nmodel = litebert.load("path/to/this/folder")\n'
+    return ["In Python:", fence(f"{code}print(model.predict([{_sample(summary)}]))", "python")]
+
+
 def _header(summary: RunSummary) -> str:
     metric = summary.metric
     lines = ["---"]
@@ -59,10 +73,9 @@ def _header(summary: RunSummary) -> str:
     lines += [
         f"license: {_yaml(word.lower())}",
         "library_name: transformers",
-        "pipeline_tag: text-classification",
+        f"pipeline_tag: {PIPELINES.get(summary.head, PIPELINES['sequence'])}",
         "tags:",
-        *(f"- {tag}" for tag in ("albert", "litebert", f"{summary.kind}-classification"
-                                 if summary.kind != "regression" else "regression")),
+        *(f"- {tag}" for tag in ("albert", "litebert", _kind_tag(summary))),
         "metrics:",
         f"- {_yaml(metric)}",
     ]  # fmt: skip
@@ -72,7 +85,7 @@ def _header(summary: RunSummary) -> str:
             f"- name: {_yaml(summary.name)}",
             "  results:",
             "  - task:",
-            "      type: text-classification",
+            f"      type: {PIPELINES.get(summary.head, PIPELINES['sequence'])}",
             "    dataset:",
             f"      name: {_yaml(_evaluation_name(summary))}",
             "      type: local",
@@ -83,6 +96,11 @@ def _header(summary: RunSummary) -> str:
     return "\n".join([*lines, "---"])
 
 
+def _kind_tag(summary: RunSummary) -> str:
+    is_classes = summary.kind in ("binary", "multiclass", "multilabel")
+    return f"{summary.kind}-classification" if is_classes else summary.kind
+
+
 def _introduction(summary: RunSummary) -> str:
     texts = " + ".join(inline(column) for column in summary.text_columns)
     what = {
@@ -90,8 +108,11 @@ def _introduction(summary: RunSummary) -> str:
         "multiclass": f"one of {len(summary.labels):,} classes",
         "multilabel": f"any of {len(summary.labels):,} labels",
         "regression": "a number",
-    }[summary.kind]
-    lines = [f"Gives {what} for {texts}. {inline(judge(summary).sentence)}"]
+    }.get(summary.kind)
+    gives = (
+        f"Gives {what} for {texts}." if what else f"Trained for the task {inline(summary.kind)}."
+    )
+    lines = [f"{gives} {inline(judge(summary).sentence)}"]
     if summary.labels:
         shown = ", ".join(inline(label) for label in summary.labels[:MAX_CLASS_ROWS])
         rest = len(summary.labels) - MAX_CLASS_ROWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from litebert.data.check import check_data
-from litebert.data.examples import make_examples
+from litebert.data.examples import example_texts, make_examples
 from litebert.data.report import DataReport
 from litebert.data.sources import load_source
 from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
@@ -40,7 +40,7 @@ def run_check(
         pieces = Tokenizer.from_pretrained(model_folder(tokenizer))
     else:
         # What training from scratch would use; its unknown pieces are those of the eval texts.
-        texts = make_examples(source.train, schema, "skip", skipped=[])
+        texts = example_texts(make_examples(source.train, schema, "skip", skipped=[]))
         pieces = train_own_vocabulary(ModelSettings(), texts) if texts else None
     return check_data(
         source.train,

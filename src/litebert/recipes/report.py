@@ -118,7 +118,7 @@ def _kind_words(summary: RunSummary) -> str:
         "multiclass": f"{len(summary.labels):,} classes of {texts}",
         "multilabel": f"any of {len(summary.labels):,} labels of {texts}",
         "regression": f"a number for {texts}",
-    }[summary.kind]
+    }.get(summary.kind, f"task {summary.kind}")
     return f"{words} · {summary.model.name}"
 
 

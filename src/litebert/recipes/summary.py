@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from litebert.data.kinds import Kind
 from litebert.errors import CheckpointError
 from litebert.settings import Settings
 from litebert.tasks.calibration import ReliabilityBin
@@ -129,7 +128,10 @@ class RunSummary(_Facts):
     resume_command: str = ""
     """A command that goes on with the run; empty when there is nothing to go on with."""
     seed: int
-    kind: Kind
+    kind: str
+    """binary, multiclass, multilabel, regression, or the name of a task over records."""
+    head: str = "sequence"
+    """Word for the model head."""
     metric: str
     """Main score, a key of `scores`."""
     labels: tuple[str, ...] = ()

@@ -127,7 +127,10 @@ class RecordTask(Protocol):
         ...
 
     def evaluate(self, records: Sequence[Any], answers: Sequence[Answer]) -> dict[str, float]:
-        """Score answers against the labels of the records by the official rules."""
+        """Score answers against the labels of the records by the official rules.
+
+        Shares are in [0, 1], also where the official program prints percent.
+        """
         ...
 
     def fitted(

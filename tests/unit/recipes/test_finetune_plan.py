@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from litebert.errors import CheckpointError, DataError, SettingsError
-from litebert.recipes.finetune.plan import Plan, make_plan
+from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
 from litebert.settings import build_settings, dump_toml, load_settings
 
 THINGS = ("kettle", "lamp", "chair", "radio", "book", "parcel", "ladder", "carpet")

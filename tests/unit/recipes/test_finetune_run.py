@@ -11,16 +11,11 @@ from typing import Any
 import pytest
 
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
+from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES
 from litebert.recipes.finetune.job import finish_run, open_run, result_lines, start_run
-from litebert.recipes.finetune.plan import make_plan
-from litebert.recipes.finetune.run import (
-    MIN_CALIBRATION_EXAMPLES,
-    BaselineScored,
-    SeedFinished,
-    SeedStarted,
-    run_plan,
-)
+from litebert.recipes.finetune.run import BaselineScored, SeedFinished, SeedStarted, run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.predictor import load
 from litebert.recipes.run_folder import RunFolder
 from litebert.settings import build_settings

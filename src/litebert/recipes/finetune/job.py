@@ -24,7 +24,7 @@ from litebert.settings import dump_toml, load_settings
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
-    from litebert.recipes.finetune.plan import Plan
+    from litebert.recipes.finetune.work import AnyPlan
 
 __all__ = ["finish_run", "open_run", "result_lines", "start_run"]
 
@@ -32,7 +32,7 @@ SUMMARY = "summary.json"
 log = logging.getLogger(__name__)
 
 
-def start_run(plan: Plan, out: Path | None, command: str) -> RunFolder:
+def start_run(plan: AnyPlan, out: Path | None, command: str) -> RunFolder:
     """Create the run folder with everything that is known before training.
 
     Raises:
@@ -77,7 +77,7 @@ def open_run(path: Path) -> tuple[RunFolder, FinetuneSettings]:
     return folder, load_settings(FinetuneSettings, folder.config)
 
 
-def data_facts(plan: Plan) -> dict[str, object]:
+def data_facts(plan: AnyPlan) -> dict[str, object]:
     """Return the content of `data.json`: files with hashes, splits, counts, and what was skipped."""
     return {
         "format_version": 1,
@@ -91,7 +91,7 @@ def data_facts(plan: Plan) -> dict[str, object]:
             }
             for role, split, table in plan.parts()
         ],
-        "schema": plan.schema.to_json(),
+        **plan.facts(),
         "notes": list(plan.notes),
         "skipped": [
             {"file": str(row.path), "line": row.line, "reason": row.reason} for row in plan.skipped

@@ -16,9 +16,11 @@ from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from litebert.data.examples import Example
     from litebert.recipes.finetune.settings import FinetuneSettings
-    from litebert.tasks.classification import SequenceClassification
+    from litebert.tasks.base import Task
+    from litebert.tasks.records import RecordTask
+
+    AnyTask = Task | RecordTask
 
 __all__ = ["ModelChoice", "choose_model"]
 
@@ -50,9 +52,15 @@ class ModelChoice:
 
 
 def choose_model(
-    settings: FinetuneSettings, task: SequenceClassification, examples: Sequence[Example]
+    settings: FinetuneSettings, task: AnyTask, texts: Sequence[str], num_examples: int
 ) -> ModelChoice:
     """Choose configuration and tokenizer.
+
+    Args:
+        settings: what was told.
+        task: gives head and labels.
+        texts: all training texts, for a vocabulary of their own.
+        num_examples: examples to train on.
 
     Raises:
         SettingsError: no such preset, or a configuration change that does not fit.
@@ -76,9 +84,9 @@ def choose_model(
         return ModelChoice(
             config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
         )
-    tokenizer = train_own_vocabulary(model, examples)
+    tokenizer = train_own_vocabulary(model, texts)
     name, reason = (
-        _shape_for(len(examples))
+        _shape_for(num_examples)
         if model.source == "auto"
         else (model.source, f"preset {model.source}")
     )

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
-
-    from litebert.recipes.finetune.plan import Plan
     from litebert.tasks.baselines import Baseline
-    from litebert.tasks.classification import SequenceClassification
     from litebert.train.state import FitResult
 
 __all__ = ["Outcome", "SeedResult"]
@@ -23,14 +18,15 @@ class SeedResult:
 
     Attributes:
         seed: as given; a restart after a collapse trains with another one.
-        logits: [N, C], None if training failed.
+        logits: what the model gave for the evaluation examples: [N, C], or one array for each feature
+            of a task over records; None if training failed.
         failure: why, else empty.
         result: how the loop ended.
         scores: uncalibrated scores by name.
     """
 
     seed: int
-    logits: Float[np.ndarray, "N C"] | None
+    logits: Any
     failure: str
     result: FitResult | None = None
     scores: dict[str, float] = field(default_factory=dict[str, float])
@@ -41,26 +37,28 @@ class Outcome:
     """A run that finished, or was asked to stop.
 
     Attributes:
-        plan: what was done.
-        baselines: majority, then TF-IDF.
+        plan: what was done, an `AnyPlan`.
+        baselines: the weakest first.
         seeds: all seeds, in order.
         chosen: the seed whose model was kept; None for an interrupted run.
-        task: the task with its temperature.
+        task: the task with its temperature or thresholds.
         ece_before, ece_after: calibration error without and with the temperature; the second is
             cross-fitted, so that no example is scored with a temperature it took part in.
         test_scores: scores on the test set of the source, if it has a labelled one.
         signal: number of the signal that stopped the run, 0 for a request, None if it finished.
     """
 
-    plan: Plan
+    plan: Any
     baselines: tuple[Baseline, ...]
     seeds: tuple[SeedResult, ...]
     chosen: SeedResult | None = None
-    task: SequenceClassification | None = None
+    task: Any = None
     ece_before: float | None = None
     ece_after: float | None = None
     test_scores: dict[str, float] = field(default_factory=dict[str, float])
     signal: int | None = None
+    faults: tuple[str, ...] = ()
+    """What looks like a collapse of the kept model, in sentences."""
 
     @property
     def is_interrupted(self) -> bool:

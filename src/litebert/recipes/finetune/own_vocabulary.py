@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litebert.text.vocabulary import train_vocabulary
 
 if TYPE_CHECKING:
-    from litebert.data.examples import Example
     from litebert.recipes.finetune.settings import ModelSettings
     from litebert.text.tokenizer import Tokenizer
 
 __all__ = ["train_own_vocabulary"]
 
-SAMPLE_EXAMPLES: Final = 2_000
+SAMPLE_TEXTS: Final = 2_000
 MIN_ACCENTED_FRACTION: Final = 0.005
 """Measured share of letters with a mark (XQuAD, JNLI): English 0.04 %, Russian 1.3 %, German 1.4 %,
 Spanish 2.3 %, Arabic 4.4 %, Japanese 11 %, Hindi 39 %."""
 
 
-def train_own_vocabulary(model: ModelSettings, examples: Sequence[Example]) -> Tokenizer:
+def train_own_vocabulary(model: ModelSettings, texts: Sequence[str]) -> Tokenizer:
     """Return a SentencePiece tokenizer for the texts; the same texts give the same vocabulary.
 
     Raises:
         DataError: there is no text.
         SettingsError: the vocabulary size cannot hold the characters.
     """
-    letters = _sample_letters(examples)
+    letters = _sample_letters(texts)
     with tempfile.TemporaryDirectory(prefix="litebert-vocabulary-") as folder:
         return train_vocabulary(
-            _texts(examples),
+            iter(texts),
             model.vocab_size,
             Path(folder),
             lower_case=_have_case(letters) if model.lower_case is None else model.lower_case,
@@ -43,16 +42,9 @@ def train_own_vocabulary(model: ModelSettings, examples: Sequence[Example]) -> T
         )
 
 
-def _texts(examples: Sequence[Example]) -> Iterator[str]:
-    for example in examples:
-        yield example.text
-        if example.pair is not None:
-            yield example.pair
-
-
-def _sample_letters(examples: Sequence[Example]) -> list[str]:
+def _sample_letters(texts: Sequence[str]) -> list[str]:
     """Return the letters and combining marks of a sample, composed where Unicode has a composed form."""
-    sample = "".join(example.text[:200] for example in examples[:SAMPLE_EXAMPLES])
+    sample = "".join(text[:200] for text in texts[:SAMPLE_TEXTS])
     composed = unicodedata.normalize("NFC", sample)
     return [character for character in composed if unicodedata.category(character)[0] in "LM"]
 

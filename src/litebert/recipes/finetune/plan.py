@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from litebert.data.examples import Example, make_examples
+from litebert.data.examples import Example, example_texts, make_examples
 from litebert.data.schema import Schema
 from litebert.data.sources import Source, load_source
 from litebert.data.split import split_examples
 from litebert.errors import DataError, SettingsError
+from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
 from litebert.recipes.finetune.defaults import default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.tasks.classification import SequenceClassification
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
     from litebert.data.tables import Table
     from litebert.recipes.finetune.settings import DataSettings, FinetuneSettings
 
-__all__ = ["Plan", "Split", "make_plan"]
+__all__ = ["Plan", "Split", "make_table_plan"]
 
 COVERED_FRACTION: Final = 0.995
 """Share of training examples that the automatic maximum length leaves whole."""
 AUTO_MAX_LENGTH: Final = 256
 FEW_EXAMPLES: Final = 50
 """Below this a score says little: its 95 % interval is wider than 14 points on each side."""
-BASE_MB: Final = 250
-"""Resident memory of a process that has imported torch (224 MB measured) and little else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,7 @@ class Plan:
     @property
     def num_steps(self) -> int:
         """Optimizer steps of one seed, before early stopping."""
-        train = self.settings.train
-        per_epoch = math.ceil(len(self.train.encoded) / train.batch_size)
-        return train.max_steps or math.ceil(train.epochs * per_epoch)
+        return steps_of_seed(self.settings.train, len(self.train.encoded))
 
     def parts(self) -> list[tuple[str, Split, Table | None]]:
         """Return (role, split, table) of every part there is."""
@@ -100,6 +97,10 @@ class Plan:
             ("eval", self.eval, evaluation),
         ]
         return parts + ([("test", self.test, test)] if self.test else [])
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `data.json` says about the task."""
+        return {"schema": self.schema.to_json()}
 
     def describe(self) -> list[str]:
         """Return the plan in lines for a person: what was inferred and why, and what it costs."""
@@ -123,46 +124,24 @@ class Plan:
         return lines + [f"note      {note}" for note in self.notes]
 
     def estimate(self) -> list[str]:
-        """Return the expected time and memory of the whole run, as lines for a person.
-
-        The time assumes half of the matrix speed measured now; what is reached varies with the shape.
-        """
-        from litebert.model.counting import activation_bytes, flops_per_token, parameter_count
-        from litebert.train.precision import choose_precision
-
-        config, train = self.model.config, self.settings.train
-        precision = choose_precision(train.precision)
-        speed = 0.5e9 * max(precision.gflops.values(), default=20.0)
-        length = max(1, round(self.train.num_tokens / len(self.train.encoded)))
-        tokens = self.num_steps * train.batch_size * length * self.settings.num_seeds
-        seconds = 3 * tokens * flops_per_token(config, length) / speed
-        weights = 16 * parameter_count(config, head=self.task.head)  # weight, gradient, two moments
-        held = activation_bytes(
-            config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
-        )
-        duration = (
-            f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
-        )
-        return [
-            f"estimate  {tokens:,} tokens, about {duration} without evaluations",
-            f"memory    about {(weights + held) / 1e6:,.0f} MB beside the {BASE_MB} MB of torch itself",
-        ]
+        """Return the expected time and memory of the whole run, as lines for a person."""
+        return estimate_lines(self)
 
 
-def make_plan(settings: FinetuneSettings) -> Plan:
-    """Read the data, infer the task, split, choose a model, and encode.
+def make_table_plan(settings: FinetuneSettings) -> Plan:
+    """Read a table, infer the task, split, choose a model, and encode.
 
     Raises:
         DataError: unreadable or unusable data.
         SettingsError: settings that contradict the data.
         CheckpointError: the model folder to start from is not usable.
     """
-    from litebert.train.optim import OPTIMIZERS
-    from litebert.train.schedule import find_schedule
-
-    OPTIMIZERS.get(settings.train.optimizer)  # a wrong name is said before time is spent
-    find_schedule(settings.train.schedule)
     data = settings.data
+    if settings.task:
+        raise SettingsError(
+            f"task.{next(iter(settings.task))} belongs to tasks over records such as squad; a table "
+            "of texts and labels has no such option"
+        )
     source = _read(data)
     schema = source.schema(
         text_columns=data.text_columns,
@@ -192,7 +171,7 @@ def make_plan(settings: FinetuneSettings) -> Plan:
         notes.append(f"{len(evaluation)} examples to score on make an uncertain score")
     test = _test_examples(source, schema, data, skipped)
     task = SequenceClassification.from_schema(schema, examples)
-    model = choose_model(settings, task, examples)
+    model = choose_model(settings, task, example_texts(examples), len(examples))
     settings = settings.model_copy(
         update={"train": default_train_settings(settings.train, model, len(examples))}
     )

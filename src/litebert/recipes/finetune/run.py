@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from litebert.checkpoint.folder import load_model
@@ -17,28 +14,23 @@ from litebert.checkpoint.saving import save_model
 from litebert.errors import MissingDependencyError, TrainingDiverged
 from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
-from litebert.recipes.finetune.calibrate import cross_fitted_ece
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
+from litebert.recipes.finetune.work import Work, work_of
 from litebert.recipes.word_vectors import cooccurrence_vectors
-from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
-from litebert.tasks.scores import SCORES
-from litebert.train.evaluate import Evaluator, predict_logits
+from litebert.tasks.baselines import Baseline
 from litebert.train.events import Event
 from litebert.train.restart import fit_with_restarts
 from litebert.train.stop import StopRequest
 
 if TYPE_CHECKING:
-    from litebert.recipes.finetune.plan import Plan
+    from litebert.recipes.finetune.work import AnyPlan
     from litebert.recipes.run_folder import RunFolder
     from litebert.train.settings import TrainSettings
     from litebert.train.state import FitResult
 
-__all__ = ["BaselineScored", "SeedFinished", "SeedStarted", "run_plan"]
+__all__ = ["BaselineScored", "SeedFinished", "SeedStarted", "new_model", "run_plan"]
 
 log = logging.getLogger(__name__)
-
-MIN_CALIBRATION_EXAMPLES: Final = 50
-"""From fewer answers a temperature would be chance: all right gives certainty, one wrong none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ OnRunEvent = Callable[[RunEvent], None]
 
 
 def run_plan(
-    plan: Plan,
+    plan: AnyPlan,
     folder: RunFolder,
     *,
     on_event: OnRunEvent,
@@ -91,7 +83,11 @@ def run_plan(
         CheckpointError: the states in the folder are of another run, or the disk refuses.
         DataError, SettingsError: as `litebert.train.loop.fit`.
     """
-    baselines = _score_baselines(plan, on_event) if plan.settings.has_baselines else []
+    work = work_of(plan)
+    baselines: list[Baseline] = []
+    for baseline in work.baselines() if plan.settings.has_baselines else ():
+        baselines.append(baseline)
+        on_event(BaselineScored(baseline))
     seeds: list[SeedResult] = []
     best: tuple[AlbertWithHead, FitResult] | None = None
     failure: TrainingDiverged | None = None
@@ -100,7 +96,7 @@ def run_plan(
         train = train.model_copy(update={"seed": train.seed + number})
         on_event(SeedStarted(train.seed, number + 1, plan.settings.num_seeds))
         try:
-            model, result = _train_seed(plan, train, folder, on_event, stop, resume=resume)
+            model, result = _train_seed(work, train, folder, on_event, stop, resume=resume)
         except TrainingDiverged as error:
             failure = error
             seeds.append(SeedResult(train.seed, None, str(error)))
@@ -108,31 +104,19 @@ def run_plan(
             continue
         if result.status == "interrupted":
             return Outcome(plan, tuple(baselines), tuple(seeds), signal=result.signal)
-        seed = _score_seed(plan, train.seed, model, result)
+        outputs = work.answer(model)
+        seed = SeedResult(train.seed, outputs, "", result, work.score(outputs))
         on_event(SeedFinished(seed))
-        if best is None or _is_better(plan, seed, seeds):
+        if best is None or _is_better(work, seed, seeds):
             best = (model, result)
         seeds.append(seed)
     if best is None:
         raise failure or TrainingDiverged("no seed finished", step=0)
-    return _finish(plan, folder, baselines, seeds, *best)
-
-
-def _score_baselines(plan: Plan, on_event: OnRunEvent) -> list[Baseline]:
-    task, train, evaluation = plan.task, plan.train.examples, plan.eval.examples
-    baselines = [majority_baseline(task, train, evaluation)]
-    on_event(BaselineScored(baselines[0]))
-    try:
-        baselines.append(tfidf_baseline(task, train, evaluation))
-    except MissingDependencyError as error:
-        log.warning("the TF-IDF baseline is left out: %s", error)
-        return baselines
-    on_event(BaselineScored(baselines[1]))
-    return baselines
+    return _finish(work, folder, baselines, seeds, *best)
 
 
 def _train_seed(
-    plan: Plan,
+    work: Work,
     train: TrainSettings,
     folder: RunFolder,
     on_event: OnRunEvent,
@@ -140,23 +124,19 @@ def _train_seed(
     *,
     resume: bool,
 ) -> tuple[AlbertWithHead, FitResult]:
+    plan = work.plan
     words = _word_vectors(plan)
 
     def make_model(seed: int) -> AlbertWithHead:
         torch.manual_seed(seed)
         return new_model(plan, words)
 
-    evaluator = Evaluator(
-        plan.eval.encoded,
-        plan.task.score,
-        plan.task.metric,
-        greater_is_better=SCORES[plan.task.metric].higher_is_better,
-    )
     model, result = fit_with_restarts(
         make_model,
         plan.train.encoded,
         train,
-        evaluate=evaluator,
+        evaluate=work.evaluator(),
+        step_loss=work.step_loss,
         state_dir=folder.checkpoints(train.seed),
         resume=resume,
         on_event=on_event,
@@ -167,7 +147,7 @@ def _train_seed(
     return model, result
 
 
-def _word_vectors(plan: Plan) -> torch.Tensor | None:
+def _word_vectors(plan: AnyPlan) -> torch.Tensor | None:
     """Vectors from the training texts for a model that starts from nothing."""
     if plan.model.folder is not None:
         return None
@@ -186,7 +166,7 @@ def _word_vectors(plan: Plan) -> torch.Tensor | None:
     return torch.from_numpy(vectors)
 
 
-def new_model(plan: Plan, words: torch.Tensor | None) -> AlbertWithHead:
+def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
     """Return the model that training starts from: a folder's weights, or new ones."""
     choice = plan.model
     if choice.folder is None:
@@ -206,103 +186,34 @@ def new_model(plan: Plan, words: torch.Tensor | None) -> AlbertWithHead:
     )
 
 
-def _score_seed(plan: Plan, seed: int, model: AlbertWithHead, result: FitResult) -> SeedResult:
-    logits = predict_logits(model, plan.eval.encoded)
-    if logits is None:
-        raise TrainingDiverged("scoring was stopped", step=result.step)
-    return SeedResult(seed, logits, "", result, plan.task.score(logits, plan.eval.labels()))
-
-
-def _is_better(plan: Plan, new: SeedResult, old: list[SeedResult]) -> bool:
-    metric = plan.task.metric
-    sign = 1.0 if SCORES[metric].higher_is_better else -1.0
+def _is_better(work: Work, new: SeedResult, old: list[SeedResult]) -> bool:
+    metric = work.plan.task.metric
+    sign = 1.0 if work.higher_is_better else -1.0
     known = [sign * seed.scores[metric] for seed in old if seed.scores]
     return not known or sign * new.scores[metric] > max(known)
 
 
 def _finish(
-    plan: Plan,
+    work: Work,
     folder: RunFolder,
     baselines: list[Baseline],
     seeds: list[SeedResult],
     model: AlbertWithHead,
     result: FitResult,
 ) -> Outcome:
-    """Calibrate the kept model, score the test set, and write models, predictions and scores."""
-    finished = [seed for seed in seeds if seed.logits is not None]
-    chosen = next(seed for seed in finished if seed.result is result)
-    labels = plan.eval.labels()
-    logits = chosen.logits if chosen.logits is not None else np.empty((0, 0))
-    is_enough = len(labels) >= MIN_CALIBRATION_EXAMPLES
-    task = plan.task.calibrated(logits, labels) if is_enough else plan.task
-    test_scores: dict[str, float] = {}
-    if plan.test is not None:
-        test_logits = predict_logits(model, plan.test.encoded)
-        test_scores = {} if test_logits is None else task.score(test_logits, plan.test.labels())
-    outcome = Outcome(
-        plan,
-        tuple(baselines),
-        tuple(seeds),
-        chosen=chosen,
-        task=task,
-        ece_before=None if task.kind == "regression" else plan.task.score(logits, labels)["ece"],
-        ece_after=cross_fitted_ece(plan.task, logits, labels)
-        if is_enough and task.kind != "regression"
-        else None,
-        test_scores=test_scores,
-    )
-    save_model(model, folder.best, plan.model.tokenizer, task.to_json())
+    """Write models, predictions and scores."""
+    plan = work.plan
+    chosen = next(seed for seed in seeds if seed.result is result)
+    outcome = work.finish(model, chosen, tuple(baselines), tuple(seeds))
+    task = (outcome.task or plan.task).to_json()
+    save_model(model, folder.best, plan.model.tokenizer, task)
     if result.last_weights is not None:
         kept = {name: value.clone() for name, value in model.state_dict().items()}
         model.load_state_dict(result.last_weights)
-        save_model(model, folder.last, plan.model.tokenizer, task.to_json())
+        save_model(model, folder.last, plan.model.tokenizer, task)
         model.load_state_dict(kept)
     else:
-        save_model(model, folder.last, plan.model.tokenizer, task.to_json())
-    folder.write_text("predictions.jsonl", _prediction_lines(outcome))
-    folder.write_json("scores.json", score_table(outcome))
+        save_model(model, folder.last, plan.model.tokenizer, task)
+    for name, text in work.files(outcome).items():
+        folder.write_text(name, text)
     return outcome
-
-
-def _prediction_lines(outcome: Outcome) -> str:
-    chosen, task, plan = outcome.chosen, outcome.task, outcome.plan
-    if chosen is None or chosen.logits is None or task is None:
-        return ""
-    lines: list[str] = []
-    for example, answer in zip(plan.eval.examples, task.decode(chosen.logits), strict=True):
-        row: dict[str, Any] = {"text": example.text}
-        row |= {} if example.pair is None else {"pair": example.pair}
-        row |= {"label": example.label, "file": str(example.path), "line": example.line}
-        lines.append(json.dumps(row | answer.to_json(), ensure_ascii=False))
-    return "".join(line + "\n" for line in lines)
-
-
-def final_scores(outcome: Outcome) -> dict[str, float]:
-    """Return the scores of the kept model with its temperature, the calibration error cross-fitted."""
-    chosen, task = outcome.chosen, outcome.task
-    if chosen is None or chosen.logits is None or task is None:
-        return {}
-    scores = task.score(chosen.logits, outcome.plan.eval.labels())
-    return scores if outcome.ece_after is None else scores | {"ece": outcome.ece_after}
-
-
-def score_table(outcome: Outcome) -> dict[str, Any]:
-    """Return the content of `scores.json`: the model, its seeds and the baselines side by side."""
-    metric = outcome.plan.task.metric
-    values = [seed.scores[metric] for seed in outcome.seeds if seed.scores]
-    return {
-        "format_version": 1,
-        "metric": metric,
-        "score": final_scores(outcome),
-        "seeds": [
-            {"seed": seed.seed, "score": seed.scores.get(metric), "failure": seed.failure or None}
-            for seed in outcome.seeds
-        ],
-        "median": statistics.median(values) if values else None,
-        "spread": max(values) - min(values) if values else None,
-        "baselines": {baseline.name: baseline.scores for baseline in outcome.baselines},
-        "test": outcome.test_scores or None,
-        "ece_before": outcome.ece_before,
-        "ece_after": outcome.ece_after,
-        "temperature": outcome.task.temperature if outcome.task else None,
-    }

@@ -62,6 +62,8 @@ class FinetuneSettings(Settings):
     """One fine-tuning run: data, model, loop."""
 
     data: DataSettings
+    task: dict[str, Any] = Field(default_factory=dict)
+    """Options of a task over records, such as `stride` or `max_length`; see the task."""
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
     num_seeds: int = Field(default=1, ge=1, le=100)

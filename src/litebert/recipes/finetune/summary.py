@@ -9,8 +9,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from litebert import __version__
+from litebert.data.records import RecordSplit
 from litebert.model.counting import parameter_count, unshared_parameter_count
-from litebert.recipes.finetune.run import MIN_CALIBRATION_EXAMPLES
+from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES
+from litebert.recipes.finetune.plan import Plan
+from litebert.recipes.finetune.record_mistakes import worst_answers
+from litebert.recipes.finetune.record_plan import RecordPlan
 from litebert.recipes.run_folder import environment
 from litebert.recipes.summary import (
     BaselineScore,
@@ -27,8 +31,9 @@ from litebert.tasks.labels import label_names
 
 if TYPE_CHECKING:
     from litebert.data.examples import Example
+    from litebert.data.tables import Table
     from litebert.recipes.finetune.outcome import Outcome
-    from litebert.recipes.finetune.plan import Plan
+    from litebert.recipes.finetune.work import AnyPlan
     from litebert.recipes.run_folder import RunFolder
     from litebert.tasks.classification import SequenceClassification
 
@@ -44,34 +49,27 @@ def summarize(outcome: Outcome, folder: RunFolder, command: str) -> RunSummary:
     plan, chosen, task = outcome.plan, outcome.chosen, outcome.task
     if chosen is None or chosen.logits is None or chosen.result is None or task is None:
         raise ValueError("an interrupted run has no summary")
+    own = (
+        _of_records(outcome, folder) if isinstance(plan, RecordPlan) else _of_table(outcome, folder)
+    )
     result = chosen.result
-    evaluation = evaluate_answers(task, chosen.logits, plan.eval.labels(), plan.eval.examples)
     metrics = _read_metrics(folder, chosen.seed)
     train_lines = [line for line in metrics if line["kind"] == "train"]
     eval_lines = [line for line in metrics if line["kind"] == "eval"]
-    scores = dict(evaluation.scores)
-    if outcome.ece_after is not None:
-        scores["ece"] = outcome.ece_after
-    name = shlex.quote(str(folder.path))
-    sample = '"your text"' if not task.is_pair else '"first text" --pair "second text"'
-    return RunSummary(
+    common = RunSummary(
         name=folder.path.name,
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         litebert_version=__version__,
         command=command,
-        predict_command=f"litebert predict {name} {sample}",
+        predict_command="",
         seed=chosen.seed,
-        kind=task.kind,
+        kind="",
+        head=task.head,
         metric=task.metric,
-        labels=task.labels,
-        text_columns=task.text_columns,
-        label_column=task.label_column,
-        inferred=plan.schema.reasons,
         settings_toml=dump_toml(plan.settings),
         model=_model_facts(plan, folder),
         data=_data_files(plan),
-        label_counts=_label_counts(plan, task),
-        scores=scores,
+        scores={},
         evaluated=len(plan.eval.examples),
         baselines=tuple(
             BaselineScore(name=b.name, method=b.method, scores=b.scores, seconds=b.seconds)
@@ -82,13 +80,6 @@ def summarize(outcome: Outcome, folder: RunFolder, command: str) -> RunSummary:
             for s in outcome.seeds
             if s.scores
         ),
-        class_table=evaluation.class_table,
-        confusion=evaluation.confusion,
-        points=evaluation.points,
-        temperature=task.temperature,
-        ece_before=outcome.ece_before,
-        reliability=evaluation.reliability,
-        mistakes=evaluation.mistakes,
         lengths=dict(sorted(plan.lengths.items())),
         max_length=task.max_length,
         loss=_curve(train_lines, "loss"),
@@ -106,6 +97,50 @@ def summarize(outcome: Outcome, folder: RunFolder, command: str) -> RunSummary:
         limits=_limits(plan),
         environment=_environment(),
     )
+    return common.model_copy(update=own)
+
+
+def _of_table(outcome: Outcome, folder: RunFolder) -> dict[str, Any]:
+    """Return the facts of classification and regression."""
+    plan, task = outcome.plan, outcome.task
+    logits: Any = outcome.chosen.logits if outcome.chosen else None
+    evaluation = evaluate_answers(task, logits, plan.eval.labels(), plan.eval.examples)
+    scores = dict(evaluation.scores)
+    if outcome.ece_after is not None:
+        scores["ece"] = outcome.ece_after
+    sample = '"your text"' if not task.is_pair else '"first text" --pair "second text"'
+    return {
+        "predict_command": f"litebert predict {shlex.quote(str(folder.path))} {sample}",
+        "kind": task.kind,
+        "labels": task.labels,
+        "text_columns": task.text_columns,
+        "label_column": task.label_column,
+        "inferred": plan.schema.reasons,
+        "label_counts": _label_counts(plan, task),
+        "scores": scores,
+        "class_table": evaluation.class_table,
+        "confusion": evaluation.confusion,
+        "points": evaluation.points,
+        "temperature": task.temperature,
+        "ece_before": outcome.ece_before,
+        "reliability": evaluation.reliability,
+        "mistakes": evaluation.mistakes,
+    }
+
+
+def _of_records(outcome: Outcome, folder: RunFolder) -> dict[str, Any]:
+    """Return the facts of a task over records."""
+    part, task = outcome.plan.eval, outcome.task
+    logits = outcome.chosen.logits if outcome.chosen else None
+    answers = task.answers(part.examples, part.features, logits)
+    return {
+        "predict_command": f"litebert predict {shlex.quote(str(folder.path))} FILE",
+        "kind": task.name,
+        "labels": tuple(task.config_labels().values()),
+        "inferred": outcome.plan.notes,
+        "scores": dict(task.evaluate(part.examples, answers)),
+        "mistakes": worst_answers(task, part.examples, answers),
+    }
 
 
 def _read_metrics(folder: RunFolder, seed: int) -> list[dict[str, Any]]:
@@ -119,7 +154,7 @@ def _curve(lines: list[dict[str, Any]], key: str) -> Curve:
     return Curve.of((int(line["step"]), float(line.get(key, "nan"))) for line in lines)
 
 
-def _model_facts(plan: Plan, folder: RunFolder) -> ModelFacts:
+def _model_facts(plan: AnyPlan, folder: RunFolder) -> ModelFacts:
     config = plan.model.config
     weights = folder.best / "model.safetensors"
     return ModelFacts(
@@ -139,7 +174,7 @@ def _model_facts(plan: Plan, folder: RunFolder) -> ModelFacts:
     )
 
 
-def _data_files(plan: Plan) -> tuple[DataFile, ...]:
+def _data_files(plan: AnyPlan) -> tuple[DataFile, ...]:
     files: list[DataFile] = []
     for role, split, table in plan.parts():
         files.append(
@@ -149,10 +184,14 @@ def _data_files(plan: Plan) -> tuple[DataFile, ...]:
                 sha256=table.sha256 if table else "",
                 examples=len(split.examples),
                 skipped=sum(table is not None and row.path == table.path for row in plan.skipped),
-                note=f"{table.format}, {table.encoding}" if table else "; ".join(plan.notes),
+                note=_read_as(table) if table else "; ".join(plan.notes),
             )
         )
     return tuple(files)
+
+
+def _read_as(table: Table | RecordSplit[Any]) -> str:
+    return "" if isinstance(table, RecordSplit) else f"{table.format}, {table.encoding}"
 
 
 def _label_counts(plan: Plan, task: SequenceClassification) -> tuple[LabelCount, ...]:
@@ -178,7 +217,8 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
         found.append(
             f"{len(outcome.plan.skipped)} records were left out, first {first.path.name}:{first.line}: {first.reason}"
         )
-    if outcome.plan.truncated_fraction > 0.05:
+    found.extend(outcome.faults)
+    if getattr(outcome.plan, "truncated_fraction", 0.0) > 0.05:
         found.append(
             f"{outcome.plan.truncated_fraction:.0%} of the training texts are cut at "
             f"{outcome.plan.task.max_length} tokens; try --max-length"
@@ -199,20 +239,24 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _limits(plan: Plan) -> tuple[str, ...]:
+def _limits(plan: AnyPlan) -> tuple[str, ...]:
     limits = [
         "Scored on texts of the same source as the training texts; other sources were not tested.",
         "The best step was chosen on the evaluation examples, so the score is slightly too good.",
     ]
     if len(plan.eval.examples) < 200:
         limits.append(f"{len(plan.eval.examples)} evaluation examples make an uncertain score.")
-    if len(plan.eval.examples) < MIN_CALIBRATION_EXAMPLES and plan.task.kind != "regression":
+    if len(plan.eval.examples) < MIN_CALIBRATION_EXAMPLES and _is_calibrated(plan):
         limits.append("Probabilities are not calibrated: there are too few evaluation examples.")
     if plan.model.folder is None:
         limits.append(
             "Trained from random weights: words that the training texts lack mean nothing to it."
         )
     return tuple(limits)
+
+
+def _is_calibrated(plan: AnyPlan) -> bool:
+    return isinstance(plan, Plan) and plan.task.kind != "regression"
 
 
 def _environment() -> dict[str, str]:

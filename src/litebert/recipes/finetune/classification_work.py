@@ -1,0 +1,167 @@
+"""What a run does with classification and regression: baselines, calibration, the files it writes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import statistics
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from litebert.errors import MissingDependencyError
+from litebert.recipes.finetune.calibrate import cross_fitted_ece
+from litebert.recipes.finetune.outcome import Outcome, SeedResult
+from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
+from litebert.tasks.scores import SCORES
+from litebert.train.evaluate import Evaluate, Evaluator, predict_logits
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from litebert.model.albert import AlbertWithHead
+    from litebert.recipes.finetune.plan import Plan
+
+__all__ = ["MIN_CALIBRATION_EXAMPLES", "ClassificationWork", "final_scores", "score_table"]
+
+log = logging.getLogger(__name__)
+
+MIN_CALIBRATION_EXAMPLES: Final = 50
+"""From fewer answers a temperature would be chance: all right gives certainty, one wrong none."""
+
+
+class ClassificationWork:
+    """A `Work` on labelled texts and pairs."""
+
+    step_loss = None
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Direction of the main score."""
+        return SCORES[self.plan.task.metric].higher_is_better
+
+    def baselines(self) -> Iterator[Baseline]:
+        """Yield the majority answer, then TF-IDF where scikit-learn is installed."""
+        task, train, evaluation = (
+            self.plan.task,
+            self.plan.train.examples,
+            self.plan.eval.examples,
+        )
+        yield majority_baseline(task, train, evaluation)
+        try:
+            baseline = tfidf_baseline(task, train, evaluation)
+        except MissingDependencyError as error:
+            log.warning("the TF-IDF baseline is left out: %s", error)
+            return
+        yield baseline
+
+    def evaluator(self) -> Evaluate:
+        """Return what scores the model on the evaluation examples."""
+        return Evaluator(
+            self.plan.eval.encoded,
+            self.plan.task.score,
+            self.plan.task.metric,
+            greater_is_better=self.higher_is_better,
+        )
+
+    def answer(self, model: AlbertWithHead) -> Float[np.ndarray, "N C"]:
+        """Return the logits of the evaluation examples."""
+        return _logits(model, self.plan.eval.encoded)
+
+    def score(self, outputs: Float[np.ndarray, "N C"]) -> dict[str, float]:
+        """Score logits of the evaluation examples."""
+        return self.plan.task.score(outputs, self.plan.eval.labels())
+
+    def finish(
+        self,
+        model: AlbertWithHead,
+        chosen: SeedResult,
+        baselines: tuple[Baseline, ...],
+        seeds: tuple[SeedResult, ...],
+    ) -> Outcome:
+        """Calibrate the kept model and score the test set."""
+        plan = self.plan
+        labels, logits = plan.eval.labels(), chosen.logits
+        is_enough = len(labels) >= MIN_CALIBRATION_EXAMPLES
+        task = plan.task.calibrated(logits, labels) if is_enough else plan.task
+        test_scores: dict[str, float] = {}
+        if plan.test is not None:
+            test_scores = task.score(_logits(model, plan.test.encoded), plan.test.labels())
+        return Outcome(
+            plan,
+            baselines,
+            seeds,
+            chosen=chosen,
+            task=task,
+            ece_before=None
+            if task.kind == "regression"
+            else plan.task.score(logits, labels)["ece"],
+            ece_after=cross_fitted_ece(plan.task, logits, labels)
+            if is_enough and task.kind != "regression"
+            else None,
+            test_scores=test_scores,
+        )
+
+    def files(self, outcome: Outcome) -> dict[str, str]:
+        """Return the texts of `predictions.jsonl` and `scores.json`."""
+        return {
+            "predictions.jsonl": _prediction_lines(outcome),
+            "scores.json": json.dumps(
+                score_table(outcome, final_scores(outcome)), indent=2, ensure_ascii=False
+            )
+            + "\n",
+        }
+
+
+def _logits(model: AlbertWithHead, encoded: list[Any]) -> Float[np.ndarray, "N C"]:
+    logits = predict_logits(model, encoded)
+    assert logits is not None  # noqa: S101 - only a stop request gives None
+    return logits
+
+
+def _prediction_lines(outcome: Outcome) -> str:
+    chosen, task, plan = outcome.chosen, outcome.task, outcome.plan
+    if chosen is None or chosen.logits is None or task is None:
+        return ""
+    lines: list[str] = []
+    for example, answer in zip(plan.eval.examples, task.decode(chosen.logits), strict=True):
+        row: dict[str, Any] = {"text": example.text}
+        row |= {} if example.pair is None else {"pair": example.pair}
+        row |= {"label": example.label, "file": str(example.path), "line": example.line}
+        lines.append(json.dumps(row | answer.to_json(), ensure_ascii=False))
+    return "".join(line + "\n" for line in lines)
+
+
+def final_scores(outcome: Outcome) -> dict[str, float]:
+    """Return the scores of the kept model with its temperature, the calibration error cross-fitted."""
+    chosen, task = outcome.chosen, outcome.task
+    if chosen is None or chosen.logits is None or task is None:
+        return {}
+    scores = task.score(chosen.logits, outcome.plan.eval.labels())
+    return scores if outcome.ece_after is None else scores | {"ece": outcome.ece_after}
+
+
+def score_table(outcome: Outcome, scores: dict[str, float]) -> dict[str, Any]:
+    """Return the content of `scores.json`: the model, its seeds and the baselines side by side."""
+    metric = outcome.plan.task.metric
+    values = [seed.scores[metric] for seed in outcome.seeds if seed.scores]
+    return {
+        "format_version": 1,
+        "metric": metric,
+        "score": scores,
+        "seeds": [
+            {"seed": seed.seed, "score": seed.scores.get(metric), "failure": seed.failure or None}
+            for seed in outcome.seeds
+        ],
+        "median": statistics.median(values) if values else None,
+        "spread": max(values) - min(values) if values else None,
+        "baselines": {baseline.name: baseline.scores for baseline in outcome.baselines},
+        "test": outcome.test_scores or None,
+        "ece_before": outcome.ece_before,
+        "ece_after": outcome.ece_after,
+        "temperature": getattr(outcome.task, "temperature", None),
+    }
