@@ -27,7 +27,7 @@ _CLASSES: Final[tuple[Kind, ...]] = ("binary", "multiclass", "multilabel")
 SCORES: Final[dict[str, Score]] = {
     "accuracy": Score("share of examples answered right", _SINGLE),
     "balanced_accuracy": Score("mean recall over classes", _SINGLE),
-    "f1": Score("F1 of the second class", ("binary",)),
+    "f1": Score("F1 of the second class; of the words of answers, for questions", ("binary",)),
     "precision": Score("precision of the second class", ("binary",)),
     "recall": Score("recall of the second class", ("binary",)),
     "f1_macro": Score("mean F1 over classes", _CLASSES),
@@ -67,6 +67,23 @@ SCORES: Final[dict[str, Score]] = {
     "slot_f1_macro": Score("mean F1 over slot types", ()),
     "slot_f1_weighted": Score("F1 of slot types weighted by their number", ()),
     "slot_token_accuracy": Score("share of words with the right slot tag", ()),
+    "exact": Score("share of answers that are right word for word", ()),
+    "f1_characters": Score("F1 of the characters of answers", ()),
+    "HasAns_exact": Score("exact, of questions that have an answer", ()),
+    "HasAns_f1": Score("F1, of questions that have an answer", ()),
+    "NoAns_exact": Score("share of questions without answer that got none", ()),
+    "NoAns_f1": Score("share of questions without answer that got none", ()),
+    "best_exact": Score("exact with the threshold that is best for it", ()),
+    "best_f1": Score("F1 with the threshold that is best for it", ()),
+    "unfiltered_f1": Score("F1, also of questions that people disagree on", ()),
+    "human_f1": Score("F1 of one person's answers against the others'", ()),
+    "heq_q": Score("share of questions answered no worse than by a person", ()),
+    "heq_d": Score("share of dialogues with every question answered no worse than by a person", ()),
+    "yes_no": Score("share of questions with the right yes, no or neither", ()),
+    "followup": Score("share of questions with the right hint what to ask next", ()),
+    "unanswerable_accuracy": Score("share of questions without answer that got none", ()),
+    "in_domain_f1": Score("F1 on stories of the kinds that were trained on", ()),
+    "out_domain_f1": Score("F1 on stories of other kinds", ()),
 }
 
 DEFAULT_SCORE: Final[dict[Kind, str]] = {
