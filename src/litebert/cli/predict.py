@@ -8,12 +8,17 @@ import sys
 from collections.abc import Generator
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from litebert.recipes.predict import PredictJob
+    from litebert.recipes.prediction_rows import PredictionRows
+    from litebert.recipes.predictor import Predictor
 
 FILE_ENDS: Final = (
     ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".txt",
@@ -50,6 +55,9 @@ def predict(
         None, "--text-column", help="Column with the text; give it twice for pairs."
     ),
     encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
+    task: str | None = typer.Option(
+        None, "--task", help="Kind of file, for models of records (squad, tagging, race ...)."
+    ),
     batch_tokens: int = typer.Option(
         2048, "--batch-tokens", min=1, help="Tokens of one forward pass."
     ),
@@ -57,11 +65,13 @@ def predict(
     """Predict a text, a table, or lines of standard input.
 
     Rows keep their order and all their columns; prediction, score and scores are added. Lines of
-    standard input are texts, text<TAB>pair for models of pairs, or JSON objects.
+    standard input are texts, text<TAB>pair for models of pairs, or JSON objects. Models of records
+    read the files that they are trained on: a file of questions, of sentences, of choices.
     """
     from litebert.recipes.predict import PredictJob, predict_lines, predict_table, predict_text
     from litebert.recipes.prediction_rows import form_of
     from litebert.recipes.predictor import Predictor
+    from litebert.recipes.record_predict import is_record_task
 
     source = _source(data)
     _refuse_unused(source, data, pair, text_column, encoding)
@@ -69,8 +79,12 @@ def predict(
         _refuse_out(out, data if source in ("table", "lines") else None)
     predictor = Predictor.load(model)
     job = PredictJob(tuple(text_column or ()), encoding, batch_tokens)
-    with _opened(source, data) as stream:
-        if stream is not None:
+    is_of_records = is_record_task(predictor)
+    _refuse_unfit(source, data, task, is_of_records=is_of_records)
+    with _opened("records" if is_of_records else source, data) as stream:
+        if is_of_records:
+            rows = _record_rows(predictor, model, source, data, pair, task, job)
+        elif stream is not None:
             rows = predict_lines(predictor, stream, job, name="<stdin>" if data == "-" else data)
         elif source == "table":
             rows = predict_table(predictor, Path(data), job)
@@ -86,6 +100,42 @@ def predict(
         else:
             rows.save(out, form)
             say(f"wrote {out}")
+
+
+def _record_rows(
+    predictor: Predictor,
+    folder: Path,
+    source: str,
+    data: str,
+    pair: str | None,
+    kind: str | None,
+    job: PredictJob,
+) -> PredictionRows:
+    """Answers of a model of records to one text, or to a file of its kind."""
+    from litebert.recipes.record_predict import kind_of, predict_record_text, predict_records
+
+    if job.text_columns:
+        raise SettingsError("--text-column belongs to tables of texts; this model reads records")
+    if source == "text":
+        return predict_record_text(predictor, data, pair)
+    task: Any = predictor.required_task
+    return predict_records(
+        predictor,
+        Path(data),
+        kind_of(folder, task, kind),
+        encoding=job.encoding,
+        batch_tokens=job.batch_tokens,
+    )
+
+
+def _refuse_unfit(source: str, data: str, task: str | None, *, is_of_records: bool) -> None:
+    """Refuse input of a kind that the model does not take."""
+    if not is_of_records and source == "folder":
+        raise SettingsError(f"{data} is a folder; give a file, or pipe it in if it is a text")
+    if not is_of_records and task is not None:
+        raise SettingsError("--task names a kind of records, but this model takes texts")
+    if is_of_records and source == "stdin":
+        raise SettingsError("this model reads records from a file, not standard input; name a file")
 
 
 def _usual_form(source: str, data: str, out: Path | None) -> str:
@@ -112,7 +162,7 @@ def _opened(source: str, data: str) -> Generator[IO[bytes] | None]:
 
 
 def _source(data: str) -> str:
-    """What the word means: `stdin`, `table`, `lines` or `text`."""
+    """What the word means: `stdin`, `table`, `lines`, `folder` or `text`."""
     if data == "-":
         return "stdin"
     try:
@@ -125,7 +175,7 @@ def _source(data: str) -> str:
             ) from error
         return "text"
     if stat.S_ISDIR(mode):
-        raise SettingsError(f"{data} is a folder; give a file, or pipe it in if it is a text")
+        return "folder"
     if not stat.S_ISREG(mode):
         return "lines"  # a named pipe or a device
     return "lines" if data.lower().endswith(".txt") else "table"

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from litebert.data.rows import BadRowPolicy, SkippedRow
 from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.predictor import Predictor
+from litebert.recipes.record_predict import RecordReport, evaluate_records, kind_of
 from litebert.tasks.baselines import majority_baseline
 from litebert.tasks.classification import SequenceClassification
 from litebert.tasks.evaluation import Evaluation, evaluate_answers
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from litebert.data.readers import Source
     from litebert.data.schema import Schema
     from litebert.data.tables import Table
+    from litebert.tasks.records import RecordTask
 
 __all__ = ["EvaluationJob", "EvaluationReport", "evaluate_folder"]
 
@@ -103,7 +105,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{value:.4f}"
 
 
-def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
+def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | RecordReport:
     """Score the model in `folder`.
 
     Raises:
@@ -114,7 +116,15 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
     predictor = Predictor.load(folder)
     task = predictor.required_task
     if not isinstance(task, SequenceClassification):
-        raise SettingsError(f"{folder}: task {task.name!r} is scored by its own command")
+        _refuse_columns(job, task.name)
+        return evaluate_records(
+            predictor,
+            job.data,
+            kind_of(folder, cast("RecordTask", task), job.task),
+            split=job.split,
+            encoding=job.encoding,
+            on_bad_row=job.on_bad_row,
+        )
     source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
     table = _choose(source, job.split)
     skipped = list(table.skipped)
@@ -133,6 +143,13 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport:
         skipped=tuple(skipped),
         seconds=seconds,
     )
+
+
+def _refuse_columns(job: EvaluationJob, task: str) -> None:
+    if job.text_columns or job.label_column is not None:
+        raise SettingsError(
+            f"task {task!r} reads its own file format; leave out --text-column and --label-column"
+        )
 
 
 def _schema(task: SequenceClassification, job: EvaluationJob) -> Schema:

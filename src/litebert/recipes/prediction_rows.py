@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from litebert.checkpoint.fs import write_atomic
 from litebert.errors import DataError, SettingsError
 from litebert.tasks.base import Prediction
+from litebert.tasks.records import Answer
 
 __all__ = ["FORMS", "PredictionRows", "form_of"]
 
@@ -33,6 +34,7 @@ _ENDS: Final = {
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 Row = dict[str, Any]
+Result = Prediction | Answer
 
 
 def form_of(path: Path) -> str | None:
@@ -45,7 +47,7 @@ class PredictionRows:
 
     def __init__(
         self,
-        rows: Iterable[tuple[Row, Prediction]],
+        rows: Iterable[tuple[Row, Result]],
         columns: tuple[str, ...] | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
@@ -89,13 +91,13 @@ class PredictionRows:
 
     def _delimited_lines(self, delimiter: str) -> Iterator[str]:
         rows = iter(self._rows)
-        columns = self._columns
+        columns, first = self._columns, next(rows, None)
         if columns is None:
-            first = next(rows, None)
             if first is None:
                 return
-            columns, rows = tuple(first[0]), chain([first], rows)
-        names = _result_names(columns)
+            columns = tuple(first[0])
+        names = _result_names(columns, RESULT_COLUMNS if first is None else _results(first[1]))
+        rows = rows if first is None else chain([first], rows)
         buffer = io.StringIO()
         writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
         writer.writerow([*columns, *names])
@@ -108,43 +110,52 @@ class PredictionRows:
                     "write JSON lines: --format jsonl"
                 )
             cells = [row.get(column) for column in columns]
-            writer.writerow([_cell(value) for value in (*cells, *_results(prediction))])
+            writer.writerow([_cell(value) for value in (*cells, *_results(prediction).values())])
             yield _drained(buffer)
 
 
-def _json_line(row: Row, prediction: Prediction) -> str:
-    names = _result_names(row)
-    results = dict(zip(names, _results(prediction), strict=True))
+def _json_line(row: Row, result: Result) -> str:
+    values = _results(result)
+    if isinstance(result, Answer):  # its details stand beside the answer
+        values = values | cast("Row", values.pop("details"))
+    results = dict(zip(_result_names(row, values), values.values(), strict=True))
     return json.dumps(_plain_value(row | results), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _plain_line(prediction: Prediction) -> str:
-    label = prediction.label
+def _plain_line(result: Result) -> str:
+    label = result.value if isinstance(result, Answer) else result.label
     if isinstance(label, float | int):
         return f"{label:.6g}\n"
-    shown = " | ".join(label) if isinstance(label, tuple) else label
-    return f"{shown.translate(_ESCAPES)}\t{prediction.score:.4f}\n"
+    if isinstance(label, tuple):
+        label = " | ".join(label)
+    shown = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+    return f"{shown.translate(_ESCAPES)}\t{result.score:.4f}\n"
 
 
-def _results(prediction: Prediction) -> list[Any]:
-    """The values of the result columns, numbers without the noise of float32."""
-    label, score, scores = prediction.to_json().values()
-    return [
-        _rounded(label) if isinstance(label, float) else label,
-        _rounded(score),
-        {name: _rounded(value) for name, value in scores.items()},
-    ]
+def _results(result: Result) -> dict[str, Any]:
+    """The result columns, numbers without the noise of float32."""
+    if isinstance(result, Answer):
+        values = {"prediction": result.value, "score": result.score, "details": result.details}
+    else:
+        values = result.to_json()
+    return {name: _rounded(value) for name, value in values.items()}
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in cast("Row", value).items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in cast("list[Any]", value)]
+    return value
 
 
-def _result_names(taken: Iterable[str]) -> list[str]:
+def _result_names(taken: Iterable[str], wanted: Iterable[str]) -> list[str]:
     """Names of the results; input columns of the same name keep theirs."""
     used = set(taken)
     names: list[str] = []
-    for name in RESULT_COLUMNS:
+    for name in wanted:
         while name in used:
             name += "_new"
         names.append(name)

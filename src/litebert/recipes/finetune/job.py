@@ -146,7 +146,7 @@ def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
         )
     if metric in outcome.test_scores:
         lines.append(f"  {'test set':<10} {outcome.test_scores[metric]:.4f}")
-    lines += ["", judge(summary).sentence, ""]
+    lines += ["", judge(summary).sentence, *(f"warning   {fault}" for fault in outcome.faults), ""]
     lines += [
         f"report    {folder.path / 'report.html'}",
         f"plots     {folder.plots}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     AnyTask = Task | RecordTask
 
-__all__ = ["ModelChoice", "choose_model"]
+__all__ = ["ModelChoice", "choose_model", "head_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def choose_model(
         **model.config,
         "id2label": task.config_labels(),
         "problem_type": task.problem_type,
-        "litebert": options | {"head": task.head},
+        "litebert": options | head_options(task),
     }
     if model.source not in ("auto", *PRESETS):
         if "/" not in model.source and not Path(model.source).exists():
@@ -92,6 +92,12 @@ def choose_model(
     )
     config = preset(name, vocab_size=tokenizer.vocab_size).replace(**changes)
     return ModelChoice(config, tokenizer, None, f"{reason}, new weights (a preset is a shape only)")
+
+
+def head_options(task: AnyTask) -> dict[str, str]:
+    """Return what a task sets under `litebert` in the configuration."""
+    pooling: str | None = getattr(task, "pooling", None)
+    return {"head": task.head} | ({} if pooling is None else {"pooling": pooling})
 
 
 def _shape_for(num_examples: int) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from litebert.checkpoint.saving import save_model
 from litebert.errors import MissingDependencyError, TrainingDiverged
 from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
+from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.work import Work, work_of
 from litebert.recipes.word_vectors import cooccurrence_vectors
@@ -182,6 +183,7 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
             **plan.settings.model.config,
             "id2label": plan.task.config_labels(),
             "problem_type": plan.task.problem_type,
+            "litebert": plan.settings.model.config.get("litebert", {}) | head_options(plan.task),
         },
     )
 
