@@ -214,7 +214,7 @@ class IntentSlots(JointOptions):
             [true_spans(record) for record in records],
             [spans_of(answer.value["slots"]) for answer in answers],
             self.types,
-            [len(record.words) for record in records],
+            [len(record.text) for record in records],
         )
 
     def baselines(

@@ -14,13 +14,15 @@ _MIN_ENTITIES: Final = 10
 """Fewer true or answered entities than this say little."""
 _MIN_TYPE: Final = 10
 """True entities of a type that should have been found at least once."""
+_FLOODED_FRACTION: Final = 0.7
+"""Part of all characters (blanks between words included) that answers never cover honestly."""
 
 
 def entity_faults(
     truth: Sequence[Sequence[Span]],
     answers: Sequence[Sequence[Span]],
     types: Sequence[str],
-    words: Sequence[int],
+    sizes: Sequence[int],
 ) -> list[str]:
     """Return what looks wrong, each with its likely cause and what to do.
 
@@ -28,7 +30,7 @@ def entity_faults(
         truth: true spans of each text.
         answers: answered spans of each text.
         types: types that were trained.
-        words: words of each text.
+        sizes: characters of each text.
     """
     true = Counter(span.label for spans in truth for span in spans)
     given = Counter(span.label for spans in answers for span in spans)
@@ -61,25 +63,22 @@ def entity_faults(
                 f"never answered: {_names(missing)}, though there are {sum(missing.values()):,} of "
                 "them; add training examples of these types, or train for more epochs"
             )
-    faults += _flooded(truth, answers, words)
+    faults += _flooded(truth, answers, sizes)
     faults += _shifted(truth, answers)
     return faults
 
 
 def _flooded(
-    truth: Sequence[Sequence[Span]], answers: Sequence[Sequence[Span]], words: Sequence[int]
+    truth: Sequence[Sequence[Span]], answers: Sequence[Sequence[Span]], sizes: Sequence[int]
 ) -> list[str]:
-    full = sum(
-        len(given) == 1 and len(true) != 1 and count > 3
-        for true, given, count in zip(truth, answers, words, strict=True)
+    covered, wanted = (
+        sum(span.end - span.start for spans in side for span in spans) for side in (answers, truth)
     )
-    given, true = sum(map(len, answers)), sum(map(len, truth))
-    longest = sum(span.end - span.start for spans in answers for span in spans)
-    wanted = sum(span.end - span.start for spans in truth for span in spans)
-    if longest > 4 * wanted and (full > len(truth) / 2 or given > 4 * true):
+    total = sum(sizes)
+    if covered > _FLOODED_FRACTION * total and 2 * wanted < total:
         return [
-            f"answered entities cover {longest:,} characters, true ones {wanted:,}: nearly every word "
-            "is called part of an entity; the learning rate is likely too high, lower it"
+            f"answered entities cover {covered:,} of {total:,} characters, true ones {wanted:,}: nearly "
+            "every word is called part of an entity; the learning rate is likely too high, lower it"
         ]
     return []
 

@@ -142,7 +142,7 @@ class SequenceTagging(TagOptions):
             [true_spans(record) for record in records],
             [spans_of(answer.value) for answer in answers],
             self.types,
-            [len(record.words) for record in records],
+            [len(record.text) for record in records],
         )
 
     def baselines(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,7 +67,7 @@ def split_words(text: str) -> Words:
     """
     starts = np.flatnonzero(np.frombuffer(bytes(word_boundaries(text)), np.uint8)).tolist()
     words: list[tuple[int, int]] = []
-    for start, stop in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, stop in pairwise([*starts, len(text)]):
         while text[stop - 1].isspace() or text[stop - 1] == _ZERO_WIDTH_SPACE:
             stop -= 1
         words.append((start, stop))
