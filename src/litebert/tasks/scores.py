@@ -84,6 +84,13 @@ SCORES: Final[dict[str, Score]] = {
     "unanswerable_accuracy": Score("share of questions without answer that got none", ()),
     "in_domain_f1": Score("F1 on stories of the kinds that were trained on", ()),
     "out_domain_f1": Score("F1 on stories of other kinds", ()),
+    "children_stories_f1": Score("F1 on stories for children", ()),
+    "literature_f1": Score("F1 on literature", ()),
+    "mid-high_school_f1": Score("F1 on school texts", ()),
+    "news_f1": Score("F1 on news", ()),
+    "wikipedia_f1": Score("F1 on articles of Wikipedia", ()),
+    "science_f1": Score("F1 on texts about science", ()),
+    "reddit_f1": Score("F1 on posts of Reddit", ()),
 }
 
 DEFAULT_SCORE: Final[dict[Kind, str]] = {
