@@ -182,6 +182,17 @@ def test_a_disk_that_is_full(
     assert digests(tmp_path / "out") == digests(whole)
 
 
+def test_a_vocabulary_that_does_not_fit_is_warned_of(
+    litebert: Litebert, vocabulary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Съешь же ещё этих мягких булок, да выпей чаю.\n" * 4)
+    done = litebert(
+        "prepare", "a.txt", "-t", vocabulary, "-o", "out", "--min-characters", "1", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"of the tokens are unknown to this vocabulary" in done.stdout
+
+
 def test_wrong_usage_is_told(litebert: Litebert, vocabulary: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A line.\n")
     missing = litebert("prepare", "nothing.txt", "-t", vocabulary, "-o", "out", cwd=tmp_path)

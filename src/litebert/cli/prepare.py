@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from litebert.recipes.prepare.run import PrepareOutcome, PrepareProgress
 
 LINE_SECONDS: Final = 10.0
+MANY_UNKNOWN: Final = 0.01
+"""Share of unknown tokens from which the vocabulary does not fit the text."""
 
 
 def prepare(
@@ -185,6 +187,12 @@ def _text(outcome: PrepareOutcome, seconds: float) -> list[str]:
         if counts:
             listed = ", ".join(f"{count:,} x {kind}" for kind, count in sorted(counts.items()))
             lines.append(f"{title}: {listed}")
+    share = tally.train.unknown / max(tally.train.tokens, 1)
+    if share > MANY_UNKNOWN:
+        lines.append(
+            f"warning   {share:.1%} of the tokens are unknown to this vocabulary; make one from this "
+            "text: litebert vocab"
+        )
     speed = outcome.new_bytes / 1e6 / max(seconds, 1e-9)
     lines.append(f"{outcome.new_bytes / 1e6:,.1f} MB in {seconds:,.1f} s, {speed:.1f} MB/s")
     lines.append(f"what was dropped and why: {outcome.folder / 'report.md'}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from litebert.cli.choices import BadRow
-from litebert.cli.output import say, show, show_json
+from litebert.cli.output import say, show, show_json, visible
 
 if TYPE_CHECKING:
     from litebert.recipes.vocabulary import VocabularyProgress, VocabularyReport
@@ -105,7 +105,8 @@ class _Lines:
         elif progress.phase == "learning":
             say(
                 f"learning  from {progress.sample_bytes / 1e6:,.1f} MB of "
-                f"{progress.characters / 1e6:,.1f} M characters"
+                f"{progress.characters / 1e6:,.1f} M characters; about two seconds for each MB, "
+                "nothing more is said until then"
             )
         else:
             say("measuring")
@@ -125,6 +126,10 @@ def _show(report: VocabularyReport, out: Path) -> None:
     rows = (report.total, *report.parts[:SHOWN_PARTS]) if len(report.parts) > 1 else report.parts
     for fit in rows:
         show(f"{fit.coverage:>17.4%}  {fit.fertility:>13.3f}  {fit.unknown_rate:>14.4%}  "
-             f"{fit.documents:>9,}  {fit.name}")  # fmt: skip
+             f"{fit.documents:>9,}  {_one_line(fit.name)}")  # fmt: skip
     if len(report.parts) > SHOWN_PARTS:
         show(f"and {len(report.parts) - SHOWN_PARTS:,} more in {out / 'vocabulary.json'}")
+
+
+def _one_line(name: str) -> str:
+    return visible(name.replace("\n", "\\n"))

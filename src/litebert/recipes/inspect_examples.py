@@ -66,11 +66,10 @@ def inspect_examples(
         SettingsError: a number out of its range.
         DataError: no shard folder, or a damaged one.
     """
-    if not 1 <= examples <= 100 or max_length < 5:
-        raise SettingsError(
-            f"examples is {examples} (allowed: 1 to 100), max_length {max_length} (allowed: 5 and "
-            "above)"
-        )
+    if not 1 <= examples <= 100:
+        raise SettingsError(f"examples is {examples}; allowed: 1 to 100")
+    if max_length < 5:
+        raise SettingsError(f"max_length is {max_length}; allowed: 5 and above")
     shards = ShardSet.open(folder)
     tokenizer = Tokenizer.from_pretrained(shards.tokenizer_folder)
     index = ChunkIndex.build(

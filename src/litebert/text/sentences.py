@@ -26,7 +26,7 @@ WRAP_CHARS: Final = 120
 _PIECE_CHARS: Final = 100_000
 """Paragraphs are handed to the library in pieces of about this size."""
 _BLOCKS: Final = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
-_LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:[-_][A-Za-z0-9]{2,8})*")
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _WITHOUT_BLANKS: Final = re.compile(
     "(?<=[\u3001-\u30ff\u3400-\u9fff\uff01-\uff60])\n(?=[\u3001-\u30ff\u3400-\u9fff\uff01-\uff60])"
 )

@@ -201,6 +201,6 @@ def _explain(error: Exception, size: int) -> SettingsError | DataError:
         least = max(int(number) for number in cast(tuple[str, ...], needed.groups()))
         return SettingsError(
             f"a vocabulary of {size} cannot hold the characters of the corpus; use at least "
-            f"{least + 1}, or a lower character_coverage (0.9995 for Chinese and Japanese)"
+            f"{least + 1}, or a lower coverage of characters (0.9995 for Chinese and Japanese)"
         )
     return DataError(f"SentencePiece cannot learn from these texts: {text[-300:]}")

@@ -86,7 +86,8 @@ class Reporter:
 
     def warned(self, step: int, message: str) -> None:
         """Tell about a fault that the run survives."""
-        log.warning("step %d: %s", step, message)
+        if self.emit is _ignore:  # nobody else would say it
+            log.warning("step %d: %s", step, message)
         self.metrics.write("warning", step, {"message": message}, {})
         self.emit(Warned(step, message))
 

@@ -287,6 +287,8 @@ def test_nothing_left_is_an_error_that_says_why(vocabulary: Path, tmp_path: Path
     (tmp_path / "a.txt").write_text("hi\n\nho\n")
     with pytest.raises(DataError, match="2 documents were read, 2 too short"):
         prepare(tmp_path / "a.txt", vocabulary, tmp_path / "out", min_characters=100)
+    assert [path.name for path in (tmp_path / "out").iterdir()] in ([], ["prepare.lock"])
+    prepare(tmp_path / "a.txt", vocabulary, tmp_path / "out", min_characters=1)  # as advised
 
 
 def test_a_disk_that_refuses_keeps_what_is_finished(

@@ -184,6 +184,9 @@ def test_the_command(corpus: Path, tmp_path: Path) -> None:
     code, out, err = run(corpus, "--size", 60, "--out", tmp_path / "w", "--json")
     assert code == 0 and json.loads(out)["size"] == 60 and json.loads(out)["seconds"] >= 0
     assert content(tmp_path / "v") == content(tmp_path / "w")
+    (corpus / "two\nlines.txt").write_text("A kettle sings in the kitchen.\n" * 9)
+    code, out, err = run(corpus, corpus / "two\nlines.txt", "--size", 60, "--out", tmp_path / "n")
+    assert code == 0 and "two\\nlines.txt" in out
     code, out, err = run(corpus, "--out", tmp_path / "v")
     assert code == 2 and "not empty" in err
     code, out, err = run(corpus, "--out", tmp_path / "x", "--documents", "page")

@@ -49,5 +49,14 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path))
-        elif not entry.is_dir():
+        elif not _leads_to_folder(entry):
             yield Path(entry.path)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        raise DataError(
+            f"a link that leads nowhere ({error.strerror}); remove it", path=Path(entry.path)
+        ) from error

@@ -171,9 +171,10 @@ class _Run:
 
     def _finish(self, state: State) -> PrepareOutcome:
         if not state.train:
+            self._remove_traces()
             raise DataError(
                 f"nothing is left to write: {_dropped(state.tally)}; check the files and "
-                "min_characters, delete the folder and try again",
+                "min_characters, and try again",
                 path=self._out,
             )
         if state.eval:

@@ -266,6 +266,8 @@ def test_places_that_are_no_files(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(DataError, match="cannot be read"):
         read(tmp_path / "loop")
+    with pytest.raises(DataError, match=r"loop: a link that leads nowhere .*; remove it"):
+        read(tmp_path)
     (tmp_path / "gone.txt").symlink_to("nowhere")
     (tmp_path / "up").symlink_to("..")
     (tmp_path / "a.txt").write_bytes(GOOD)
