@@ -174,3 +174,70 @@ def test_lengths_are_positive() -> None:
     with pytest.raises(DataError, match="1 and above"):
         batch_order([1, 0], batch_size=2, seed=0, epoch=0)
     assert batch_order([], batch_size=2, seed=0, epoch=0) == []
+
+
+def grouped(parts: tuple[int, ...], index: int, label: object = None) -> EncodedExample:
+    ids = np.arange(sum(parts), dtype=np.int32) + 100 * index
+    return EncodedExample(ids, (ids % 2).astype(np.int8), label, index, parts)  # type: ignore[arg-type]
+
+
+GROUPS = st.lists(
+    st.lists(st.integers(1, 9), min_size=1, max_size=5).map(tuple), min_size=1, max_size=12
+)
+
+
+@given(GROUPS, st.integers(1, 60))
+def test_examples_of_several_sequences_stay_together(
+    groups: list[tuple[int, ...]], budget: int
+) -> None:
+    examples = [grouped(parts, i, i % 3) for i, parts in enumerate(groups)]
+    batch = collate(examples)
+    assert batch.lengths.tolist() == [n for parts in groups for n in parts]
+    assert batch.num_sequences == sum(map(len, groups)) == sum(e.num_sequences for e in examples)
+    assert (batch.num_examples, batch.num_tokens) == (len(groups), sum(map(sum, groups)))
+    assert batch.group_sizes is not None and batch.group_sizes.tolist() == list(map(len, groups))
+    assert batch.labels is not None and batch.labels.tolist() == [i % 3 for i in range(len(groups))]
+    assert batch.position_ids.tolist() == [p for parts in groups for n in parts for p in range(n)]
+    bounds = np.cumsum([0, *map(sum, groups)])
+    assert batch.example_bounds.tolist() == bounds.tolist()
+    pieces = split_batch(batch, budget)
+    for name in (
+        "input_ids",
+        "token_type_ids",
+        "position_ids",
+        "labels",
+        "example_index",
+        "group_sizes",
+    ):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        assert np.array_equal(joined, getattr(batch, name))
+    for piece in pieces:
+        assert piece.num_tokens <= budget or piece.num_examples == 1
+        assert piece.lengths.tolist() == [n for i in piece.example_index for n in groups[i]]
+
+
+def test_single_and_grouped_examples_share_a_batch() -> None:
+    batch = collate([encoded(4, 0), grouped((2, 3), 1), encoded(1, 2)])
+    assert batch.group_sizes is not None and batch.group_sizes.tolist() == [1, 2, 1]
+    assert collate([encoded(4, 0)]).group_sizes is None
+    assert collate([encoded(4, 0)]).num_examples == encoded(4, 0).num_sequences == 1
+
+
+@pytest.mark.parametrize("parts", [(2, 1), (5, -1), (4, 0), (3, 2)])
+def test_sequences_are_the_ids(parts: tuple[int, ...]) -> None:
+    ids = np.arange(4, dtype=np.int32)
+    with pytest.raises(DataError, match=r"example 7: sequences of .* tokens for 4 ids"):
+        EncodedExample(ids, ids * 0, None, 7, parts)
+
+
+def test_group_sizes_are_checked() -> None:
+    good = collate([grouped((2, 3), 0, 1), grouped((1, 4, 2), 1, 0)])
+    parts = {name: getattr(good, name) for name in Batch.__dataclass_fields__}
+    for sizes in ([2, 2], [5, 0], [6, -1]):
+        changed = {**parts, "group_sizes": np.array(sizes, np.int32)}
+        with pytest.raises(DataError, match="must be 1 and above and add up to 5 sequences"):
+            Batch(**changed)
+    with pytest.raises(DataError, match="example_index has shape"):
+        Batch(**{**parts, "group_sizes": None})
+    with pytest.raises(DataError, match="3 labels for 2 examples, 12 tokens"):
+        Batch(**{**parts, "labels": np.zeros(3, np.int64)})

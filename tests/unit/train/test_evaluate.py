@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from litebert.data.batch import EncodedExample
 from litebert.errors import DataError, SettingsError
-from litebert.train.evaluate import Evaluator, predict_logits
+from litebert.train.evaluate import Evaluator, predict_logits, predict_outputs
 from litebert.train.stop import StopRequest
 
 BATCH_ATOL = 1e-6
@@ -98,3 +99,59 @@ def test_wrong_data(tiny: Any) -> None:
     unlabelled = [EncodedExample(ids, ids * 0, None, 0)]
     with pytest.raises(DataError, match="no labels"):
         Evaluator(unlabelled, lambda logits, labels: {}, "x")(tiny(), StopRequest())
+
+
+class Groups(torch.nn.Module):
+    """The logit of a sequence is the sum of its ids; of a token, the id."""
+
+    def __init__(self, per_token: bool, per_row: int | None = None) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.per_token = per_token
+        self.per_row = per_row
+
+    def forward_packed(
+        self, ids: Any, packing: Any, *rest: Any, labels: Any, group_sizes: Any = None
+    ) -> Any:
+        values = ids.float() * self.weight
+        if not self.per_token:
+            values = torch.stack([part.sum() for part in values.split(list(packing.lengths))])
+        if self.per_row is not None:
+            values = values[:, None].expand(-1, self.per_row)
+
+        class Result:
+            logits = values
+
+        return Result
+
+
+@pytest.mark.parametrize("per_row", [None, 1, 3])
+@pytest.mark.parametrize("is_grouped", [True, False])
+@pytest.mark.parametrize("tokens", [1, 13, 10_000])
+def test_each_example_has_its_own_outputs(
+    is_grouped: bool, per_row: int | None, tokens: int
+) -> None:
+    rng = np.random.default_rng(4)
+    examples: list[EncodedExample] = []
+    for index in range(17):
+        parts = tuple(rng.integers(1, 6, rng.integers(1, 4) if is_grouped else 1).tolist())
+        ids = rng.integers(0, 9, sum(parts)).astype(np.int32)
+        examples.append(EncodedExample(ids, ids * 0, index % 2, index, parts if is_grouped else ()))
+    tail = () if per_row is None else (per_row,)
+    by_token = predict_outputs(Groups(True, per_row), examples, batch_tokens=tokens)
+    by_sequence = predict_outputs(Groups(False, per_row), examples, batch_tokens=tokens)
+    assert by_token is not None and by_sequence is not None
+    for example, each, whole in zip(examples, by_token, by_sequence, strict=True):
+        assert each.shape == (len(example), *tail) and whole.shape == (example.num_sequences, *tail)
+        flat = whole if per_row is None else whole[:, 0]
+        bounds = np.cumsum([0, *(example.sequence_lengths or (len(example),))])
+        assert flat.tolist() == [example.ids[a:b].sum() for a, b in pairwise(bounds)]
+        assert (each if per_row is None else each[:, 0]).tolist() == example.ids.tolist()
+
+
+def test_no_outputs_after_a_stop_or_without_examples(tiny: Any, make_examples: Any) -> None:
+    stop = StopRequest()
+    stop.request(15)
+    assert predict_outputs(tiny(), make_examples(3), stop=stop) is None
+    with pytest.raises(DataError, match="no examples"):
+        predict_outputs(tiny(), [])

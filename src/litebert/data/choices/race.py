@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
@@ -62,8 +63,13 @@ def read_race(
     """
     found: dict[str, list[Content]] = {}
     bad_rows: dict[str, BadRows] = {}
+    seen: set[tuple[str, str, str, bytes]] = set()
     for part, content in _contents(path, options):
-        found.setdefault(part, []).append(content)
+        file, place, data = content
+        key = (part, place, file.name, hashlib.sha256(data).digest())
+        if key not in seen:  # an archive may lie beside what was unpacked from it
+            seen.add(key)
+            found.setdefault(part, []).append(content)
     if not found:
         raise DataError(
             "no RACE files here; expected train/, dev/ and test/ with middle/ and high/ and .txt "

@@ -108,14 +108,14 @@ def answer_style(tables: Sequence[Table], columns: ChoiceColumns) -> AnswerStyle
                 answers.append((text, choices))
     if not answers:
         return "none"
+    is_text = all(text in map(_answer_text, choices) for text, choices in answers)
     if all(len(text) == 1 and text.upper() in LETTERS for text, _ in answers):
-        return "letter"
+        is_place = all(position_of_key(text, len(choices)) is not None for text, choices in answers)
+        return "text" if is_text and not is_place else "letter"
     numbers = [(_number(text), len(choices)) for text, choices in answers]
     if any(number is None for number, _ in numbers):
         return "text"
-    if all(text in map(_answer_text, choices) for text, choices in answers) and any(
-        number is not None and number > count for number, count in numbers
-    ):
+    if is_text and any(number is not None and number > count for number, count in numbers):
         return "text"
     if any(number == 0 for number, _ in numbers):
         return "from 0"
