@@ -13,12 +13,14 @@ from litebert.cli import (
     convert,
     data,
     doctor,
+    embed,
     evaluate,
     info,
     predict,
     prepare,
     pretrain,
     quickstart,
+    search,
     train,
     vocab,
 )
@@ -68,6 +70,8 @@ app.command("prepare")(prepare.prepare)
 app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("embed")(embed.embed)
+app.command("search")(search.search)
 app.command("quickstart")(quickstart.quickstart)
 app.command("info")(info.info)
 app.command("compare")(compare.compare)

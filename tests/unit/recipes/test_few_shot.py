@@ -1,0 +1,113 @@
+"""Few examples: when pairs are learnt from, which, and what is saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litebert.checkpoint.saving import save_model
+from litebert.data.examples import Example
+from litebert.errors import DataError
+from litebert.recipes.finetune.few_shot import (
+    FewShotSettings,
+    label_pairs,
+    run_few_shot,
+    wants_few_shot,
+)
+from litebert.recipes.predictor import Predictor
+from litebert.tasks.classification import SequenceClassification
+from litebert.text.tokenizer import Tokenizer
+from litebert.train.settings import TrainSettings
+from litebert.train.stop import StopRequest
+
+GOOD = ("fine", "lovely", "quiet", "green")
+BAD = ("broken", "late", "dented", "heavy")
+THINGS = ("kettle", "lamp")
+HERE = Path("few.csv")
+EXAMPLES = [
+    Example(f"the {word} {thing}", None, label, HERE, 1)
+    for label, words in (("good", GOOD), ("bad", BAD))
+    for word in words
+    for thing in THINGS
+]
+TASK = SequenceClassification(
+    kind="binary", labels=("bad", "good"), metric="accuracy", max_length=16
+)
+FACTS = {
+    "kind": "multiclass", "is_pair": False, "label_counts": (8, 8, 7), "is_pretrained": True,
+    "hidden_size": 128,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "multilabel"}, {"kind": "regression"}, {"is_pair": True}, {"is_pretrained": False},
+        {"label_counts": (8, 65)}, {"label_counts": (8,)}, {"label_counts": (8, 0)},
+        {"label_counts": (1, 1)}, {"label_counts": ()}, {"hidden_size": 3},
+    ],
+)  # fmt: skip
+def test_pairs_are_chosen_for_tiny_tables_and_pretrained_models_only(
+    change: dict[str, object],
+) -> None:
+    reason = wants_few_shot(**FACTS)
+    assert reason is not None and "23 examples" in reason
+    assert wants_few_shot(**(FACTS | change)) is None
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=24), st.integers(1, 5))
+def test_pairs_are_even_and_true(labels: list[int], rounds: int) -> None:
+    counts = Counter(labels)
+    settings = FewShotSettings(pairs_per_example=rounds)
+    array = np.array(labels)
+    if len(counts) < 2 or max(counts.values()) < 2:
+        with pytest.raises(DataError, match="make no pairs"):
+            label_pairs(array, settings, np.random.default_rng(0))
+        return
+    pairs = label_pairs(array, settings, np.random.default_rng(0))
+    for first, second, same in pairs:
+        assert first != second and (labels[first] == labels[second]) == same
+    firsts = Counter((first, same) for first, _, same in pairs)
+    for index, label in enumerate(labels):
+        assert firsts[index, False] == rounds
+        assert firsts[index, True] == (rounds if counts[label] > 1 else 0)
+
+
+def test_many_examples_make_no_more_pairs_than_allowed() -> None:
+    labels = np.arange(100) % 2
+    settings = FewShotSettings(pairs_per_example=20, max_pairs=1000)
+    assert len(label_pairs(labels, settings, np.random.default_rng(0))) == 1000
+
+
+def test_a_model_learns_from_few_examples_and_predicts_from_its_folder(
+    model_dir: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.from_pretrained(model_dir)
+    train = TrainSettings(threads=1, precision="fp32")
+    settings = FewShotSettings(pairs_per_example=12, learning_rate=3e-3)
+    found = run_few_shot(model_dir, tokenizer, TASK, EXAMPLES, settings=settings, train=train)
+    assert found is not None and found.pairs == 2 * 12 * len(EXAMPLES)
+    save_model(found.model, tmp_path / "model", tokenizer, found.task.to_json())
+    predictor = Predictor.load(tmp_path / "model")
+    answers = predictor.predict([example.text for example in EXAMPLES])
+    right = [a.label == e.label for a, e in zip(answers, EXAMPLES, strict=True)]
+    assert np.mean(right) > 0.9
+    assert set(answers[0].scores) == {"good", "bad"}
+    again = run_few_shot(model_dir, tokenizer, TASK, EXAMPLES, settings=settings, train=train)
+    assert again is not None and again.task == found.task
+    assert predictor.embed("a lamp").shape == (1, predictor.model.config.hidden_size)
+
+
+def test_a_stop_and_missing_labels_are_told(model_dir: Path) -> None:
+    tokenizer = Tokenizer.from_pretrained(model_dir)
+    stop = StopRequest()
+    stop.request()
+    assert run_few_shot(model_dir, tokenizer, TASK, EXAMPLES, stop=stop) is None
+    for examples in ([], [Example("a lamp", None, None, HERE, 1)]):
+        with pytest.raises(DataError, match="labelled examples"):
+            run_few_shot(model_dir, tokenizer, TASK, examples)
