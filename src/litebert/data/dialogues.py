@@ -250,7 +250,9 @@ def _evidence(answer: dict[str, Any], story: str) -> AnswerSpan | None:
     """The told part of the story, without the blanks around it."""
     start, end = answer.get("span_start"), answer.get("span_end")
     text = text_of(answer.get("span_text"))
-    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(story):
+    if not isinstance(start, int) or isinstance(start, bool) or not isinstance(end, int):
+        start = end = -1
+    if 0 <= start < end <= len(story):
         told = story[start:end]
         inner = told.strip()
         if inner:

@@ -120,7 +120,8 @@ def _read_file(
             "with question, context and answers",
             path=path,
         )
-    split = RecordSplit(records, path, file.sha256, tuple(bad_rows.skipped))
+    skipped = sorted(bad_rows.skipped, key=lambda row: row.line)
+    split = RecordSplit(records, path, file.sha256, tuple(skipped))
     return split, tuple(_notes(records, raw)) if labelled else ()
 
 

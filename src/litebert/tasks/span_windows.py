@@ -41,7 +41,9 @@ class Passage:
     ends: NDArray[np.int32]
 
     def pieces_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return first and last piece that hold these characters, or None if none does."""
+        """Return first and last piece of these characters, blanks at the ends aside; None for none."""
+        told = self.text[start:end]
+        start, end = start + len(told) - len(told.lstrip()), end - len(told) + len(told.rstrip())
         first = int(np.searchsorted(self.ends, start, side="right"))
         last = int(np.searchsorted(self.starts, end, side="left")) - 1
         return (first, last) if first <= last else None
@@ -50,7 +52,7 @@ class Passage:
         """Return the characters from piece `first` to piece `last`, without blanks at the ends."""
         start, end = int(self.starts[first]), int(self.ends[last])
         told = self.text[start:end]
-        return start + len(told) - len(told.lstrip()), end - (len(told) - len(told.rstrip()))
+        return start + len(told) - len(told.lstrip()), end - len(told) + len(told.rstrip())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
