@@ -15,6 +15,7 @@ from litebert.cli import (
     doctor,
     embed,
     evaluate,
+    glue,
     info,
     predict,
     prepare,
@@ -70,6 +71,7 @@ app.command("prepare")(prepare.prepare)
 app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("glue")(glue.glue)
 app.command("embed")(embed.embed)
 app.command("search")(search.search)
 app.command("quickstart")(quickstart.quickstart)
