@@ -18,10 +18,10 @@ from litebert.data.tagged.record import TaggedText
 from litebert.errors import CheckpointError, DataError
 from litebert.settings import build_settings
 from litebert.tasks.base import TASKS
-from litebert.tasks.baselines import MAJORITY, Baseline
+from litebert.tasks.baselines import Baseline
 from litebert.tasks.entity_scores import share_equal
 from litebert.tasks.records import RECORD_KINDS, Answer, Feature, RecordKind
-from litebert.tasks.tag_baselines import WORD_METHOD, majority_intent, word_majority
+from litebert.tasks.tag_baselines import WORD_MAJORITY, WORD_METHOD, majority_intent, word_majority
 from litebert.tasks.tag_decoding import TagSet, softmax_rows
 from litebert.tasks.tag_evaluation import span_scores
 from litebert.tasks.tag_faults import entity_faults
@@ -224,7 +224,7 @@ class IntentSlots(JointOptions):
         intents = [majority_intent(train)] * len(evaluation)
         found = word_majority(train, evaluation, lambda s: self._score(evaluation, intents, s))
         method = f"the most frequent intent; {WORD_METHOD}"
-        return [Baseline(MAJORITY, method, found.scores, found.seconds)]
+        return [Baseline(WORD_MAJORITY, method, found.scores, found.seconds)]
 
     def show(self, record: TaggedText) -> dict[str, Any]:
         """Return the text with its intent and slots."""

@@ -10,12 +10,19 @@ from typing import Final
 from litebert.data.tagged.record import Span, TaggedText
 from litebert.data.tagged.schemes import entities
 from litebert.errors import DataError
-from litebert.tasks.baselines import MAJORITY, Baseline
+from litebert.tasks.baselines import Baseline
 from litebert.tasks.tag_evaluation import tag_words
 from litebert.tasks.tag_records import true_spans
 
-__all__ = ["WORD_METHOD", "majority_intent", "word_majority", "word_majority_spans"]
+__all__ = [
+    "WORD_MAJORITY",
+    "WORD_METHOD",
+    "majority_intent",
+    "word_majority",
+    "word_majority_spans",
+]
 
+WORD_MAJORITY: Final = "word_majority"
 WORD_METHOD: Final = "each word with its most frequent tag in training, O if it was not seen"
 
 
@@ -31,7 +38,7 @@ def word_majority(
     """
     start = time.perf_counter()
     scores = score(word_majority_spans(train, evaluation))
-    return Baseline(MAJORITY, WORD_METHOD, scores, time.perf_counter() - start)
+    return Baseline(WORD_MAJORITY, WORD_METHOD, scores, time.perf_counter() - start)
 
 
 def word_majority_spans(

@@ -252,7 +252,7 @@ def test_the_baseline_is_each_words_usual_tag(task: SequenceTagging) -> None:
     held = [tagged("bob lee met rome zoe", "B-PER I-PER O B-LOC B-PER")]
     (found,) = task.baselines(train, held)
     # rome: twice B-ORG, once B-LOC; zoe was not seen.
-    assert found.name == "majority"
+    assert found.name == "word_majority"
     assert found.scores["entity_precision"] == 0.5
     assert found.scores["entity_recall"] == pytest.approx(1 / 3)
     assert found.scores["token_accuracy"] == pytest.approx(3 / 5)
