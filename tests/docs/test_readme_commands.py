@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 SETUP = re.compile(r"^(make |pip install |git clone |source )")
 SMALL = (
-    " --epochs 1 --set model.vocab_size=200 --set train.threads=1 --set train.guard.enabled=false"
+    " --epochs 1 --seeds 1 --set model.vocab_size=200 --set train.threads=1 --set train.guard.enabled=false"
     " --set model.config.hidden_size=32 --set model.config.num_attention_heads=2"
 )
 """Added to `litebert train DATA`, so that the page is run in seconds."""

@@ -18,7 +18,7 @@ from pretrain_processes import Server, write_config
 from shard_fixture import make_shards
 
 SMALL = (
-    "--model", "tiny", "--epochs", "2", "--batch-size", "16", "--seed", "3",
+    "--model", "tiny", "--epochs", "2", "--batch-size", "16", "--seed", "3", "--seeds", "1",
     "--set", "model.vocab_size=100", "--set", "train.threads=1", "--set", "train.precision=fp32",
     "--set", "model.config.hidden_size=32", "--set", "model.config.num_attention_heads=2",
     "--set", "model.config.intermediate_size=64", "--set", "train.guard.enabled=false",

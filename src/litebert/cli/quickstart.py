@@ -27,7 +27,10 @@ def quickstart(
     say("Support messages over eight intents; train and eval were written by different authors.")
     done = run_training(
         TrainingRequest(
-            told={"data": {"train": str(train), "eval": str(evaluation)}},
+            told={
+                "data": {"train": str(train), "eval": str(evaluation)},
+                "": {"num_seeds": 1},
+            },
             out=out or next_folder("quickstart"),
             ask=False,
         )

@@ -51,7 +51,7 @@ def train(
         None, "--vocab-size", help="Pieces of the vocabulary, from scratch."
     ),
     seeds: int | None = typer.Option(
-        None, "--seeds", min=1, help="Train this many times; median and spread."
+        None, "--seeds", min=1, help="Train this many times; 3 below 10,000 rows, else 1."
     ),
     seed: int | None = typer.Option(None, "--seed", min=0, help="First seed."),
     no_baselines: bool = typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from litebert.tasks.baselines import MAJORITY, TFIDF
@@ -86,6 +87,15 @@ def judge(summary: RunSummary) -> Verdict:
             f"{score}; {others}. The simple model is {'as good' if is_tie else 'better'} and far "
             "cheaper: use it, or start from pretrained weights, or bring more data.",
         )
+    luck = _lost_by_median(summary)
+    if luck is not None:
+        return Verdict(
+            "unclear",
+            "Ahead with the best seed only",
+            f"{score}; {others}. The median of {len(summary.seeds)} seeds gets "
+            f"{format_score(name, luck)}, so the lead is the luck of one seed: bring more data, or "
+            "start from pretrained weights.",
+        )
     noise = score_noise(name, value, count)
     strongest = min(abs(value - item.scores[name]) for item in _comparable(summary))
     if noise is not None and strongest <= noise:
@@ -105,6 +115,16 @@ def _comparable(summary: RunSummary) -> list[BaselineScore]:
 def _beats(summary: RunSummary, item: BaselineScore) -> bool:
     other = item.scores.get(summary.metric)
     return other is None or is_better(summary.metric, summary.scores[summary.metric], other)
+
+
+def _lost_by_median(summary: RunSummary) -> float | None:
+    """Return the median of the seeds where it does not beat every baseline, else None."""
+    if len(summary.seeds) < 2:
+        return None
+    typical = median(item.score for item in summary.seeds)
+    others = [item.scores[summary.metric] for item in _comparable(summary)]
+    is_ahead = all(is_better(summary.metric, typical, other) for other in others)
+    return None if is_ahead else typical
 
 
 def _named(metric: str, item: BaselineScore) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from litebert.errors import CheckpointError, DataError, SettingsError
+from litebert.recipes.finetune.defaults import default_num_seeds
 from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
@@ -129,6 +130,19 @@ def test_what_is_told_wins_over_the_defaults(tmp_path: Path) -> None:
     default = plan_of(path).settings.train
     assert default.guard.restarts > 0
     assert default.learning_rate > 1e-4  # from scratch
+
+
+def test_few_rows_are_trained_on_three_times_unless_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv")
+    plan = plan_of(path)
+    assert plan.num_seeds == plan.settings.num_seeds == 3
+    assert "training  3 x" in "\n".join(plan.describe())
+    assert "for 3 seeds (--seeds 1 trains once)" in "\n".join(plan.estimate())
+    once = plan_of(path, "num_seeds=1")
+    assert once.num_seeds == 1
+    assert "seeds" not in "\n".join(once.estimate())
+    assert [default_num_seeds(None, rows) for rows in (9_999, 10_000)] == [3, 1]
+    assert default_num_seeds(5, 1_000_000) == 5
 
 
 def test_resolved_settings_make_the_same_plan(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def settings(train: Path, kind: str, **more: Any) -> FinetuneSettings:
         },
         "train": {"epochs": 2.0, "batch_size": 16, "precision": "fp32", "threads": 1,
                   "guard": {"enabled": False}},
+        "num_seeds": 1,
     } | more  # fmt: skip
     return build_settings(FinetuneSettings, values)
 
@@ -159,7 +160,12 @@ def test_few_answers_choose_no_temperature(tmp_path: Path) -> None:
     path.write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
     settings = build_settings(
         FinetuneSettings,
-        {"data": {"train": str(path)}, "train": {"max_steps": 3}, "has_baselines": False},
+        {
+            "data": {"train": str(path)},
+            "train": {"max_steps": 3},
+            "has_baselines": False,
+            "num_seeds": 1,
+        },
     )
     plan = make_plan(settings)
     folder = RunFolder.create(tmp_path / "run", name="run")

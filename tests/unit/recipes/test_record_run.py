@@ -57,6 +57,7 @@ def settings(train: Path, kind: str, **more: Any) -> FinetuneSettings:
         },
         "train": {"epochs": 3.0, "batch_size": 8, "precision": "fp32", "threads": 1,
                   "learning_rate": 3e-3},
+        "num_seeds": 1,
     } | more  # fmt: skip
     return build_settings(FinetuneSettings, values)
 

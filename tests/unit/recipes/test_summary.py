@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sample_run import sample_run
 
 from litebert.errors import CheckpointError
-from litebert.recipes.summary import BaselineScore, Curve, RunSummary
+from litebert.recipes.summary import BaselineScore, Curve, RunSummary, SeedScore
 from litebert.recipes.verdict import format_score, judge, readable, score_noise
 
 
@@ -23,7 +23,7 @@ def with_scores(model, majority=None, tfidf=None, metric="accuracy", evaluated=1
     )
     return sample_run(2).model_copy(
         update={"scores": {metric: model}, "metric": metric, "baselines": baselines,
-                "evaluated": evaluated}
+                "evaluated": evaluated, "seeds": ()}
     )  # fmt: skip
 
 
@@ -71,6 +71,16 @@ def test_verdicts(run, level, words):
     verdict = judge(run)
     assert verdict.level == level and words in verdict.headline
     assert verdict.sentence.endswith(".")
+
+
+def test_a_lead_of_one_seed_alone_is_luck():
+    run = with_scores(0.9, 0.5, 0.8)
+    seeds = [SeedScore(seed=i, score=score) for i, score in enumerate((0.9, 0.78, 0.79))]
+    verdict = judge(run.model_copy(update={"seeds": tuple(seeds)}))
+    assert (verdict.level, verdict.headline) == ("unclear", "Ahead with the best seed only")
+    assert "median of 3 seeds gets 79.0 %" in verdict.sentence
+    steady = [*seeds[:2], SeedScore(seed=2, score=0.85)]
+    assert judge(run.model_copy(update={"seeds": tuple(steady)})).level == "good"
 
 
 def test_a_baseline_without_the_main_score_is_not_compared():

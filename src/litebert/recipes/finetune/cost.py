@@ -31,14 +31,15 @@ def estimate_lines(plan: Any) -> list[str]:
     precision = choose_precision(train.precision)
     speed = 0.5e9 * max(precision.gflops.values(), default=20.0)
     length = max(1, round(plan.train.num_tokens / len(plan.train.encoded)))
-    tokens = plan.num_steps * train.batch_size * length * plan.settings.num_seeds
+    tokens = plan.num_steps * train.batch_size * length * plan.num_seeds
     seconds = 3 * tokens * flops_per_token(config, length) / speed
     weights = 16 * parameter_count(config, head=plan.task.head)  # weight, gradient, two moments
     held = activation_bytes(
         config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
     )
     duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
+    seeds = "" if plan.num_seeds == 1 else f" for {plan.num_seeds} seeds (--seeds 1 trains once)"
     return [
-        f"estimate  {tokens:,} tokens, about {duration} without evaluations",
+        f"estimate  {tokens:,} tokens, about {duration} without evaluations{seeds}",
         f"memory    about {(weights + held) / 1e6:,.0f} MB beside the {BASE_MB} MB of torch itself",
     ]

@@ -9,7 +9,7 @@ from litebert.train.settings import TrainSettings
 if TYPE_CHECKING:
     from litebert.recipes.finetune.model_choice import ModelChoice
 
-__all__ = ["default_train_settings"]
+__all__ = ["default_num_seeds", "default_train_settings"]
 
 PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batch_size": 32}
 """Within the range of the paper's Table 14; large models want less (landscape of failed runs)."""
@@ -20,8 +20,19 @@ WIDE: Final = 2048
 NARROW: Final = 256
 """Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones."""
 
+FEW_ROWS: Final = 10_000
+"""Below this many training rows the score of one seed is chance to a good part."""
+FEW_ROWS_SEEDS: Final = 3
+
 FROM_SCRATCH_UPDATES: Final = 1_200
 """Optimizer updates that small models need from random weights, whatever the size of the table."""
+
+
+def default_num_seeds(told: int | None, num_rows: int) -> int:
+    """Return how often to train: as told, else 3 times on few rows and once on many."""
+    if told is not None:
+        return told
+    return FEW_ROWS_SEEDS if num_rows < FEW_ROWS else 1
 
 
 def default_train_settings(

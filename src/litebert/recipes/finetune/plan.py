@@ -17,7 +17,7 @@ from litebert.data.sources import Source, load_source
 from litebert.data.split import split_examples
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
-from litebert.recipes.finetune.defaults import default_train_settings
+from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.tasks.classification import SequenceClassification
 
@@ -85,6 +85,11 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def num_seeds(self) -> int:
+        """Trainings that differ only in the seed."""
+        return default_num_seeds(self.settings.num_seeds, len(self.train.examples))
+
+    @property
     def num_steps(self) -> int:
         """Optimizer steps of one seed, before early stopping."""
         return steps_of_seed(self.settings.train, len(self.train.encoded))
@@ -118,7 +123,7 @@ class Plan:
             + (f"; {len(self.skipped):,} skipped" if self.skipped else ""),
             f"length    at most {task.max_length} tokens; {self.truncated_fraction:.1%} of the texts are cut",
             f"model     {self.model.describe()}",
-            f"training  {settings.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
+            f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
             f"learning rate {settings.train.learning_rate:g}",
         ]
         return lines + [f"note      {note}" for note in self.notes]
@@ -173,7 +178,10 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, example_texts(examples), len(examples))
     settings = settings.model_copy(
-        update={"train": default_train_settings(settings.train, model, len(examples))}
+        update={
+            "train": default_train_settings(settings.train, model, len(examples)),
+            "num_seeds": default_num_seeds(settings.num_seeds, len(examples)),
+        }
     )
     task, lengths = _fit_length(task, model, examples, data.max_length)
     truncated = sum(tokens > task.max_length for tokens in lengths) / len(lengths)

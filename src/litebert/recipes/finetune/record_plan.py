@@ -15,7 +15,7 @@ from litebert.data.readers import ReadOptions
 from litebert.data.records import RecordSplit, split_records
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
-from litebert.recipes.finetune.defaults import default_train_settings
+from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.tasks.records import RECORD_KINDS
 
@@ -82,6 +82,11 @@ class RecordPlan:
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def num_seeds(self) -> int:
+        """Trainings that differ only in the seed."""
+        return default_num_seeds(self.settings.num_seeds, len(self.train.examples))
+
+    @property
     def num_steps(self) -> int:
         """Optimizer steps of one seed, before early stopping."""
         return steps_of_seed(self.settings.train, len(self.train.features))
@@ -117,7 +122,7 @@ class RecordPlan:
             + (f"; {len(self.skipped):,} skipped" if self.skipped else ""),
             f"length    at most {task.max_length} tokens",
             f"model     {self.model.describe()}",
-            f"training  {settings.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} "
+            f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} "
             f"examples, learning rate {settings.train.learning_rate:g}",
             *(f"note      {note}" for note in self.notes),
         ]
@@ -179,6 +184,7 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
         update={
             "task": dict(told),
             "train": default_train_settings(settings.train, model, len(train.features)),
+            "num_seeds": default_num_seeds(settings.num_seeds, len(train_records)),
         }
     )
     skipped = [split.skipped for split in (source.train, evaluation, test) if split is not None]

@@ -92,10 +92,10 @@ def run_plan(
     seeds: list[SeedResult] = []
     best: tuple[AlbertWithHead, FitResult] | None = None
     failure: TrainingDiverged | None = None
-    for number in range(plan.settings.num_seeds):
+    for number in range(plan.num_seeds):
         train = plan.settings.train
         train = train.model_copy(update={"seed": train.seed + number})
-        on_event(SeedStarted(train.seed, number + 1, plan.settings.num_seeds))
+        on_event(SeedStarted(train.seed, number + 1, plan.num_seeds))
         try:
             model, result = _train_seed(work, train, folder, on_event, stop, resume=resume)
         except TrainingDiverged as error:

@@ -66,7 +66,8 @@ class FinetuneSettings(Settings):
     """Options of a task over records, such as `stride` or `max_length`; see the task."""
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
-    num_seeds: int = Field(default=1, ge=1, le=100)
-    """Runs with seeds train.seed, train.seed + 1, ...; the median and spread are reported."""
+    num_seeds: int | None = Field(default=None, ge=1, le=100)
+    """Runs with seeds train.seed, train.seed + 1, ...; the median and spread are reported. None: 3 for
+    fewer than 10,000 training rows, where one seed says little, else 1."""
     has_baselines: bool = True
     """Score the majority answer and TF-IDF with logistic regression on the same split."""

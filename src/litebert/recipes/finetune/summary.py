@@ -244,6 +244,11 @@ def _limits(plan: AnyPlan) -> tuple[str, ...]:
         "Scored on texts of the same source as the training texts; other sources were not tested.",
         "The best step was chosen on the evaluation examples, so the score is slightly too good.",
     ]
+    if plan.num_seeds > 1:
+        limits.append(
+            f"The kept model is the best of {plan.num_seeds} seeds on the evaluation examples; the "
+            "median of the seeds is what another training would likely reach."
+        )
     if len(plan.eval.examples) < 200:
         limits.append(f"{len(plan.eval.examples)} evaluation examples make an uncertain score.")
     if len(plan.eval.examples) < MIN_CALIBRATION_EXAMPLES and _is_calibrated(plan):
