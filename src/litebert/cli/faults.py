@@ -65,6 +65,8 @@ _EXTRAS: Final = {
     "matplotlib": "train",
     "psutil": "train",
     "transformers": "hf",
+    "optuna": "tune",
+    "sqlalchemy": "tune",
 }
 """Module -> extra that brings it."""
 
