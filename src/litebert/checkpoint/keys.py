@@ -99,7 +99,9 @@ _INDEX: Final = r"(0|[1-9][0-9]{0,4})"
 _OPTIONS: Final = re.compile(
     rf"encoder\.(?:attentions\.{_INDEX}\.(?:relative_key\.weight|relative_query\.(?:weight|bias))"
     rf"|ffns\.{_INDEX}\.gate\.(?:weight|bias)"
-    rf"|adapters\.{_INDEX}\.(?:{'|'.join(PROJECTIONS)})\.[ab]"
+    rf"|adapters\.{_INDEX}\.(?:(?:{'|'.join(PROJECTIONS)})\.[ab]"
+    r"|(?:attention|ffn)_norm\.(?:weight|bias)"
+    r"|(?:attention|ffn)_bottleneck\.(?:down|down_bias|up|up_bias))"
     r"|relative\.(?:table\.weight|norm\.(?:weight|bias))"
     r"|depths\.weight|final_norm\.(?:weight|bias))"
 )

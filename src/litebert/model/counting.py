@@ -37,7 +37,7 @@ class ParameterCount:
         pooler: dense layer on the first token; 0 without.
         heads: task head; the tied decoder counts nothing, its bias does.
         options: what options add beside the blocks: relative positions, depth embeddings, low-rank
-            updates, the last norm of pre-norm; 0 for an ALBERT.
+            updates, bottlenecks, norms of depths, the last norm of pre-norm; 0 for an ALBERT.
     """
 
     embeddings: int
@@ -151,7 +151,7 @@ def flops_per_token(config: AlbertConfig, length: int) -> int:
     keys = sum(_keys_seen(config, depth, length) for depth in range(config.num_hidden_layers))
     attention = 2 * inner * keys * h
     return 2 * (
-        steps * (projections + ffn + relative + _lora_weights(config))
+        steps * (projections + ffn + relative + _lora_weights(config) + _bottleneck_weights(config))
         + attention
         + (e * h if config.has_projection else 0)
     )
@@ -236,7 +236,17 @@ def _option_parameters(config: AlbertConfig) -> int:
         count += config.num_hidden_layers * h
     if options.norm_position == "pre":
         count += 2 * h
-    return count + len(config.plan) * _lora_weights(config)
+    step = _lora_weights(config) + _bottleneck_weights(config)
+    if options.adapter_size:
+        step += 2 * (options.adapter_size + h)  # biases
+    if options.depth_norms:
+        step += 2 * 2 * h
+    return count + len(config.plan) * step
+
+
+def _bottleneck_weights(config: AlbertConfig) -> int:
+    """Matrices of the two bottlenecks of one step, which are also its multiplications per token."""
+    return 2 * 2 * config.hidden_size * config.litebert.adapter_size
 
 
 def _lora_weights(config: AlbertConfig) -> int:

@@ -15,14 +15,15 @@ from torch.utils.checkpoint import checkpoint
 from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.depth import DepthEmbeddings
+from litebert.model.depth_decay import DepthDecay, scale_gradient
 from litebert.model.disentangled import RelativeEmbeddings, RelativeTerms
 from litebert.model.layers import Attention, FeedForward, View
-from litebert.model.lora import StepAdapter
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
 from litebert.model.rotary import rotation
 from litebert.model.sharing import Plan, num_attentions, num_ffns
 from litebert.model.sight import Layout, Sight
+from litebert.model.step_adapter import StepAdapter
 
 __all__ = ["Backend", "Checkpointing", "Encoder", "Trace"]
 
@@ -79,12 +80,13 @@ class Encoder(nn.Module):
             self.relative = RelativeEmbeddings(config)
         if options.depth_embeddings:
             self.depths = DepthEmbeddings(config.num_hidden_layers, config.hidden_size)
-        if options.lora_rank:
+        if options.has_step_parts:
             self.adapters = nn.ModuleList([StepAdapter(config) for _ in self.plan])
         if options.norm_position == "pre":
             self.final_norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.checkpointing: Checkpointing = False
         self.active_depth: int | None = None
+        self.decay: DepthDecay | None = None
 
     @property
     def num_depths(self) -> int:
@@ -119,8 +121,13 @@ class Encoder(nn.Module):
             ]
             if self.options.depth_embeddings:
                 idle.append(f"{total - depths} of {total} depth embeddings")
-            if self.options.lora_rank:
-                idle.append(f"the low-rank updates of {total - depths} depths")
+            for chosen, kind in (
+                (self.options.lora_rank, "low-rank updates"),
+                (self.options.depth_norms, "LayerNorm changes"),
+                (self.options.adapter_size, "bottlenecks"),
+            ):
+                if chosen:
+                    idle.append(f"the {kind} of {total - depths} depths")
             if idle:
                 raise SettingsError(
                     f"the first {depths} of {total} depths leave out {' and '.join(idle)}, which would "
@@ -129,6 +136,20 @@ class Encoder(nn.Module):
                     "with set_depth"
                 )
         self.active_depth = depths
+
+    def set_depth_decay(self, decay: float | None) -> None:
+        """Let earlier applications of a block count less in its gradient; None: all the same.
+
+        A setting of the run, not of the model. Outputs, and what flows on to earlier depths, stay
+        the same. The rates that go with it are for the optimizer; see `DepthDecay`.
+
+        Args:
+            decay: factor from one depth to the one before, in (0, 1].
+
+        Raises:
+            SettingsError: decay out of range.
+        """
+        self.decay = None if decay is None else DepthDecay(self.plan, self.inner, decay)
 
     def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
         """Compile the feed-forward, and what follows attention, with `torch.compile`.
@@ -261,15 +282,26 @@ class Encoder(nn.Module):
                 and isinstance(run.layout, Packing)
             ):
                 trace.attentions.append(attention.probabilities(hidden, run.layout, view))
+            before, after = self._scales(number)
+            hidden = scale_gradient(hidden, 1 / before)
             hidden = attention(hidden, run.layout, run.fused[step.attention], view)
+            hidden = scale_gradient(hidden, before / after)
             feed = partial(ffn, adapter=adapter)
             hidden = _recomputed(feed, hidden) if recompute_ffn else feed(hidden)
+            hidden = scale_gradient(hidden, after)
         return hidden
+
+    def _scales(self, number: int) -> tuple[float, float]:
+        """Factors of the gradients of attention and feed-forward of a step."""
+        decay = self.decay
+        return (1.0, 1.0) if decay is None else (
+            decay.attention_scales[number], decay.ffn_scales[number]
+        )  # fmt: skip
 
     def _view(self, depth: int, number: int, run: _Run) -> View | None:
         """What is particular to a step; None for a model without options."""
         adapter = None
-        if self.options.lora_rank:
+        if self.options.has_step_parts:
             adapter = cast(StepAdapter, self.adapters[number])
         elif run.sight is None:
             return None

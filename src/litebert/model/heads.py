@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litebert.errors import SettingsError
+from litebert.model.activation import activate
 from litebert.model.chunked_loss import chunked_cross_entropy
 from litebert.model.config import AlbertConfig
 from litebert.model.head_kinds import head_kind
-from litebert.model.layers import LayerNorm, activate
+from litebert.model.layers import LayerNorm
 from litebert.model.span_head import JointSpanHead
 
 __all__ = ["ClassifierHead", "MlmHead", "ReplacedTokenHead", "make_heads"]

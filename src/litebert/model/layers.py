@@ -15,15 +15,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from litebert.model.activation import GELU_FORMS, activate
 from litebert.model.attend import attend, attend_padded, repeat_heads
 from litebert.model.config import AlbertConfig
 from litebert.model.disentangled import RelativeTerms
 from litebert.model.head_layout import HeadLayout
-from litebert.model.lora import StepAdapter
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
 from litebert.model.recompute import can_recompute, gelu_linear
 from litebert.model.sight import Layout, Sight, look, look_probabilities
+from litebert.model.step_adapter import StepAdapter
 
 __all__ = ["Attention", "FeedForward", "LayerNorm", "Layout", "View", "activate", "init_weights"]
 
@@ -39,17 +40,13 @@ class View:
         sight: what positions mean to attention; the same for all depths of a forward pass.
         terms: relative positions, projected for the attention that runs here.
         is_local: whether attention sees its window only.
-        adapter: low-rank updates of the projections.
+        adapter: what the step has for itself.
     """
 
     sight: Sight | None = None
     terms: RelativeTerms | None = None
     is_local: bool = False
     adapter: StepAdapter | None = None
-
-
-GELU_FORMS: Final = {"gelu": "none", "gelu_new": "tanh"}
-"""Published name of an activation -> what PyTorch calls it."""
 
 
 class Attention(nn.Module):
@@ -125,7 +122,8 @@ class Attention(nn.Module):
             view: what is particular to this depth, if anything.
         """
         adapter = None if view is None else view.adapter
-        qkv = self.project(self.norm(hidden) if self.is_pre_norm else hidden, fused, adapter)
+        entering = self._norm(hidden, adapter) if self.is_pre_norm else hidden
+        qkv = self.project(entering, fused, adapter)
         dropout = self.probs_dropout_prob if self.training else 0.0
         if view is not None and view.sight is not None:
             context = look(
@@ -155,7 +153,16 @@ class Attention(nn.Module):
             update = adapter.add("output", context, update)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
-        return hidden + update if self.is_pre_norm else self.norm(hidden + update)
+        if adapter is not None:
+            update = adapter.squeeze("attention", update)
+        return hidden + update if self.is_pre_norm else self._norm(hidden + update, adapter)
+
+    def _norm(self, hidden: Tensor, adapter: StepAdapter | None) -> Tensor:
+        return (
+            self.norm(hidden)
+            if adapter is None
+            else adapter.normalise("attention", self.norm, hidden)
+        )
 
     def project(
         self,
@@ -177,7 +184,7 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "A n n"], ...]:
         """Return what each sequence attends to, before dropout."""
         view = view or View()
-        hidden = self.norm(hidden) if self.is_pre_norm else hidden
+        hidden = self._norm(hidden, view.adapter) if self.is_pre_norm else hidden
         return look_probabilities(
             self.project(hidden, adapter=view.adapter),
             self.heads,
@@ -219,7 +226,7 @@ class FeedForward(nn.Module):
 
         Args:
             hidden: packed [T, H], or padded [B, S, H].
-            adapter: low-rank updates of this depth.
+            adapter: what this step has for itself.
         """
         return self.run(self, hidden, adapter)
 
@@ -227,9 +234,10 @@ class FeedForward(nn.Module):
         self, hidden: Float[Tensor, "*tokens H"], adapter: StepAdapter | None
     ) -> Float[Tensor, "*tokens H"]:
         """Compute `forward`, which runs this or its compiled form."""
-        entering = self.norm(hidden) if self.is_pre_norm else hidden
+        entering = self._norm(hidden, adapter) if self.is_pre_norm else hidden
         inner = self._project("up", self.up, entering, adapter)
-        is_plain = adapter is None and not self.is_gated and self.activation != "relu"
+        has_updates = adapter is not None and adapter.has_updates
+        is_plain = not has_updates and not self.is_gated and self.activation != "relu"
         if is_plain and can_recompute(inner, self.down.weight):
             update = gelu_linear(
                 inner, self.down.weight, self.down.bias, GELU_FORMS[self.activation]
@@ -243,7 +251,12 @@ class FeedForward(nn.Module):
             update = self._project("down", self.down, inner, adapter)
         if self.training and self.dropout_prob:
             update = functional.dropout(update, self.dropout_prob)
-        return hidden + update if self.is_pre_norm else self.norm(hidden + update)
+        if adapter is not None:
+            update = adapter.squeeze("ffn", update)
+        return hidden + update if self.is_pre_norm else self._norm(hidden + update, adapter)
+
+    def _norm(self, hidden: Tensor, adapter: StepAdapter | None) -> Tensor:
+        return self.norm(hidden) if adapter is None else adapter.normalise("ffn", self.norm, hidden)
 
     @staticmethod
     def _project(
@@ -251,13 +264,6 @@ class FeedForward(nn.Module):
     ) -> Tensor:
         result = functional.linear(inputs, layer.weight, layer.bias)
         return result if adapter is None else adapter.add(name, inputs, result)
-
-
-def activate(inner: Tensor, name: str) -> Tensor:
-    """Apply an activation by its published name: `gelu` (erf), `gelu_new` (tanh) or `relu`."""
-    if name == "relu":
-        return functional.relu(inner)
-    return functional.gelu(inner, approximate=GELU_FORMS[name])
 
 
 def init_weights(module: nn.Module, std: float) -> None:

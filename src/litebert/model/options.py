@@ -101,6 +101,11 @@ class LitebertOptions(Settings):
     """Updates are scaled by alpha / r; None: alpha = r."""
     lora_on: tuple[Projection, ...] = ("query", "key", "value", "output", "up", "down")
     """Projections that get updates."""
+    depth_norms: bool = False
+    """Whether each depth adds its own to gain and bias of the two LayerNorms of a block; zero at the
+    start."""
+    adapter_size: int = Field(default=0, ge=0, le=65_536)
+    """Width m of a bottleneck H -> m -> H that each depth has after each of its two sub-layers; 0: none."""
     local_window: int | None = Field(default=None, ge=2, le=1_000_000)
     """Tokens i and j of a sequence see each other where |i - j| <= window // 2. None: all do."""
     global_every: int = Field(default=3, ge=0, le=256)
@@ -130,6 +135,11 @@ class LitebertOptions(Settings):
     def num_relative_terms(self) -> int:
         """Score terms besides content to content: 0, 1 or 2."""
         return len(self.relative_terms.split("+")) if self.has_relative else 0
+
+    @property
+    def has_step_parts(self) -> bool:
+        """Whether steps have weights of their own beside the blocks."""
+        return self.lora_rank > 0 or self.depth_norms or self.adapter_size > 0
 
     @property
     def lora_scale(self) -> float:

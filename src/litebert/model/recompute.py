@@ -63,7 +63,7 @@ class _GeluLinear(torch.autograd.Function):
         inner, weight = ctx.saved_tensors
         (grad,) = grads
         active = functional.gelu(inner, approximate=ctx.approximate)
-        grad_weight = grad.t().mm(active)
+        grad_weight = grad.t().mm(active) if ctx.needs_input_grad[1] else None
         grad_active = torch.mm(grad, weight, out=active)
         grad_inner = _aten.gelu_backward(grad_active, inner, approximate=ctx.approximate)
-        return grad_inner, grad_weight, grad.sum(0), None
+        return grad_inner, grad_weight, grad.sum(0) if ctx.needs_input_grad[2] else None, None

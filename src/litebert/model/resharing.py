@@ -23,7 +23,7 @@ M = TypeVar("M", AlbertModel, AlbertWithHead)
 Reduce = Literal["first", "mean"] | int
 State = dict[str, Tensor]
 _ADAPTER: Final = re.compile(r"(?:^|\.)encoder\.adapters\.(\d+)\.")
-"""Low-rank updates of the step with this number."""
+"""Weights that the step with this number has for itself."""
 
 
 def share(
@@ -91,7 +91,7 @@ def set_depth(model: M, depths: int) -> M:
 
     A shared block runs any number of times. A plan that would need more blocks than are stored is
     refused; one that needs fewer keeps the first ones. What belongs to single depths (depth
-    embeddings, low-rank updates) is kept for the first ones; new depths start with such that change
+    embeddings, low-rank updates, norms, bottlenecks) is kept for the first ones; new depths start with such that change
     nothing. Which depths are local follows from their number (`global_every`).
 
     Args:
@@ -127,6 +127,8 @@ def add_depth_parts(
     lora_alpha: float | None = None,
     lora_on: Sequence[str] | None = None,
     depth_embeddings: bool | None = None,
+    depth_norms: bool | None = None,
+    adapter_size: int | None = None,
 ) -> M:
     """Return the model with parts of single depths that change nothing yet; same outputs.
 
@@ -136,25 +138,33 @@ def add_depth_parts(
         lora_alpha: their scale is alpha / r; None: alpha = r.
         lora_on: projections that get updates; None: all but `gate`.
         depth_embeddings: whether to add them.
+        depth_norms: whether to add changes of the LayerNorms.
+        adapter_size: width of bottlenecks to add; None: none.
 
     Raises:
         SettingsError: the model has these parts already, or values that make no configuration.
     """
     old = model.config.litebert
-    wanted = {
+    parts = {
         "lora_rank": lora_rank,
+        "depth_embeddings": depth_embeddings,
+        "depth_norms": depth_norms,
+        "adapter_size": adapter_size,
+    }
+    known = [name for name, value in parts.items() if value and getattr(old, name)]
+    if known:
+        has = " and ".join(f"{name} {getattr(old, name)}" for name in known)
+        raise SettingsError(f"the model has {has} already; only what it has not can be added")
+    if not any(parts.values()):
+        raise SettingsError(
+            "nothing to add; give lora_rank >= 1, depth_embeddings = True, depth_norms = True or "
+            "adapter_size >= 1"
+        )
+    wanted = parts | {
         "lora_alpha": lora_alpha,
         "lora_on": None if lora_on is None else tuple(lora_on),
-        "depth_embeddings": depth_embeddings,
     }
     changes = {name: value for name, value in wanted.items() if value is not None}
-    if (old.lora_rank and lora_rank) or (old.depth_embeddings and depth_embeddings):
-        raise SettingsError(
-            f"the model has lora_rank {old.lora_rank} and depth_embeddings {old.depth_embeddings} "
-            "already; only what it has not can be added"
-        )
-    if not changes.keys() & {"lora_rank", "depth_embeddings"}:
-        raise SettingsError("nothing to add; give lora_rank >= 1 or depth_embeddings = True")
     return _rebuilt(model, model.config.replace(litebert=changes), _state(model))
 
 

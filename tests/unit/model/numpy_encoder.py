@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -66,11 +67,19 @@ class NumpyEncoder:
     def __getitem__(self, name):
         return self.weights[name]
 
-    def norm(self, name, x):
+    def norm(self, name, x, change=None):
         mean = x.mean(-1, keepdims=True)
         variance = ((x - mean) ** 2).mean(-1, keepdims=True)
         scaled = (x - mean) / np.sqrt(variance + self.config.layer_norm_eps)
-        return scaled * self[f"{name}.weight"] + self[f"{name}.bias"]
+        more, shift = (self.weights.get(f"{change}.{part}", 0.0) for part in ("weight", "bias"))
+        return scaled * (self[f"{name}.weight"] + more) + self[f"{name}.bias"] + shift
+
+    def bottleneck(self, name, x):
+        """`x + up(act(down(x)))`, where there is one."""
+        if f"{name}.down" not in self.weights:
+            return x
+        inner = ACT[self.config.hidden_act](x @ self[f"{name}.down"].T + self[f"{name}.down_bias"])
+        return x + inner @ self[f"{name}.up"].T + self[f"{name}.up_bias"]
 
     def linear(self, name, x, step=None):
         result = x @ self[f"{name}.weight"].T + self.weights.get(f"{name}.bias", 0.0)
@@ -153,17 +162,21 @@ class NumpyEncoder:
             depth = number // inner
             if number % inner == 0 and self.options.depth_embeddings:
                 x = x + self["encoder.depths.weight"][depth]
-            a, f = f"encoder.attentions.{step.attention}", f"encoder.ffns.{step.ffn}"
-            if self.options.norm_position == "pre":
-                update, shares = self.attention(
-                    step.attention, self.norm(f"{a}.norm", x), positions, depth, number
+            own = f"encoder.adapters.{number}"
+            one, two = (
+                partial(self.norm, f"encoder.{kind}.norm", change=f"{own}.{place}_norm")
+                for kind, place in (
+                    (f"attentions.{step.attention}", "attention"), (f"ffns.{step.ffn}", "ffn")
                 )
-                x = x + update
-                x = x + self.ffn(step.ffn, self.norm(f"{f}.norm", x), number)
-            else:
-                update, shares = self.attention(step.attention, x, positions, depth, number)
-                x = self.norm(f"{a}.norm", x + update)
-                x = self.norm(f"{f}.norm", x + self.ffn(step.ffn, x, number))
+            )  # fmt: skip
+            is_pre = self.options.norm_position == "pre"
+            entering = one(x) if is_pre else x
+            update, shares = self.attention(step.attention, entering, positions, depth, number)
+            x = x + self.bottleneck(f"{own}.attention_bottleneck", update)
+            x = x if is_pre else one(x)
+            update = self.ffn(step.ffn, two(x) if is_pre else x, number)
+            x = x + self.bottleneck(f"{own}.ffn_bottleneck", update)
+            x = x if is_pre else two(x)
             found.append(shares)
         if self.options.norm_position == "pre":
             x = self.norm("encoder.final_norm", x)

@@ -31,6 +31,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "depth": {"depth_embeddings": True},
     "lora": {"lora_rank": 2, "lora_alpha": 3.0},
     "lora on some": {"lora_rank": 1, "lora_on": ("value", "down")},
+    "depth norms": {"depth_norms": True},
+    "bottlenecks": {"adapter_size": 3},
     "local": {"local_window": 4, "global_every": 2},
     "local everywhere": {"local_window": 3, "global_every": 0},
     "local, rotary, multi-query": {
@@ -45,6 +47,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "depth_embeddings": True,
         "lora_rank": 2,
         "lora_on": ("query", "key", "value", "output", "gate", "up", "down"),
+        "depth_norms": True,
+        "adapter_size": 2,
         "local_window": 6,
         "global_every": 2,
         "num_key_value_heads": 2,

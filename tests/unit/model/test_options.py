@@ -168,7 +168,7 @@ def test_depth_parts_of_more_and_fewer_depths(make_config, name):
             assert not value[3:].any()
             assert torch.equal(value[:3], model.state_dict()[key])
         elif "adapters.3" in key or "adapters.4" in key:
-            assert value.any() == key.endswith(".a")
+            assert value.any() == key.endswith((".a", ".down"))
             assert key not in old
         else:
             assert torch.equal(value, model.state_dict()[key])
@@ -180,20 +180,27 @@ def test_depth_parts_of_more_and_fewer_depths(make_config, name):
 @pytest.mark.parametrize("name", ["none", "geglu", "rotary", "all with rotary"])
 @pytest.mark.parametrize("head", [None, "mlm"])
 def test_depth_parts_can_be_added_to_a_finished_model(make_config, name, head):
-    options = {k: v for k, v in OPTIONS[name].items() if k not in ("depth_embeddings", "lora_rank")}
-    options.pop("lora_on", None)
+    added = ("depth_embeddings", "lora_rank", "lora_on", "depth_norms", "adapter_size")
+    options = {k: v for k, v in OPTIONS[name].items() if k not in added}
     config = make_config(litebert=options)
     model = disturb(AlbertModel(config) if head is None else AlbertWithHead(config, head)).eval()
-    wider = add_depth_parts(model, lora_rank=2, lora_alpha=4, depth_embeddings=True)
+    wider = add_depth_parts(
+        model, lora_rank=2, lora_alpha=4, depth_embeddings=True, depth_norms=True, adapter_size=3
+    )
     assert torch.equal(outputs(wider), outputs(model))
     assert wider.config.litebert.lora_scale == 2.0
     encoder = wider.encoder if head is None else wider.model.encoder
     assert "gate" not in dict(encoder.adapters[0].named_children())
     wider(IDS, MASK).last_hidden_state.sum().backward()
     assert encoder.depths.weight.grad.any()
-    assert encoder.adapters[2].value.b.grad.any()
-    with pytest.raises(SettingsError, match="lora_rank 2 and depth_embeddings True already"):
-        add_depth_parts(wider, lora_rank=1)
+    own = encoder.adapters[2]
+    assert own.value.b.grad.any()
+    assert own.attention_norm.weight.grad.any() and own.ffn_norm.bias.grad.any()
+    assert own.attention_bottleneck.up.grad.any() and own.ffn_bottleneck.up.grad.any()
+    with pytest.raises(SettingsError, match="has lora_rank 2 and adapter_size 3 already"):
+        add_depth_parts(wider, lora_rank=1, adapter_size=1)
+    one_by_one = add_depth_parts(add_depth_parts(model, depth_norms=True), lora_rank=1)
+    assert torch.equal(outputs(one_by_one), outputs(model))
     chosen = add_depth_parts(model, lora_rank=1, lora_on=["value"])
     assert torch.equal(outputs(chosen), outputs(model))
 
@@ -209,6 +216,8 @@ def test_nothing_to_add(make_config):
     [
         ({"depth_embeddings": True}, "leave out 1 of 3 depth embeddings"),
         ({"lora_rank": 1}, "leave out the low-rank updates of 1 depths"),
+        ({"depth_norms": True}, "leave out the LayerNorm changes of 1 depths"),
+        ({"adapter_size": 1}, "leave out the bottlenecks of 1 depths"),
     ],
 )
 def test_parts_of_idle_depths_would_not_train(make_config, options, message):
@@ -233,6 +242,7 @@ def test_flops_by_hand():
 
     assert more(ffn="geglu") == 2 * 12 * 768 * 3072
     assert more(lora_rank=4, lora_on=("query", "up")) == 2 * 12 * 4 * (2 * 768 + 768 + 3072)
+    assert more(adapter_size=8, depth_norms=True) == 2 * 12 * 2 * 2 * 8 * 768
     assert more(positions="disentangled", relative_distance=9) == 2 * 12 * 2 * 18 * 768
     # 8 of 12 depths are local; blocks of 10 look at 30 keys
     assert more(local_window=20) == -2 * 8 * 2 * 70 * 768
@@ -311,6 +321,10 @@ def test_empty_rows_and_empty_batches(make_config, name):
         ("encoder.adapters.0.qkv.a", False),
         ("encoder.adapters.0.query.c", False),
         ("encoder.adapters.00.query.a", False),
+        ("encoder.adapters.0.ffn_norm.bias", True),
+        ("encoder.adapters.0.ffn_norm.a", False),
+        ("encoder.adapters.3.attention_bottleneck.up_bias", True),
+        ("encoder.adapters.3.embeddings_bottleneck.up", False),
         ("encoder.relative.norm.bias", True),
         ("encoder.relative.table.bias", False),
         ("encoder.attentions.0.relative_key.bias", False),
