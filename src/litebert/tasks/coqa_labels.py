@@ -63,9 +63,9 @@ def _best_part(text: str, wanted: list[str]) -> tuple[int, int] | None:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave out punctuation at the ends, so that the span ends with its last word."""
-    while end - 1 > start and text[end - 1] in ",.;:!?\"'”’)":
+    """Leave out ASCII punctuation at the ends, which no score looks at."""
+    while end - 1 > start and text[end - 1] in ",.;:!?\"')":
         end -= 1
-    while start + 1 < end and text[start] in "\"'“‘(":
+    while start + 1 < end and text[start] in "\"'(":
         start += 1
     return start, end
