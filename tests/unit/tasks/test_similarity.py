@@ -223,7 +223,7 @@ def test_baselines_are_scored_by_the_same_rules() -> None:
         assert set(baseline.scores) == {"mrr_at_10", "accuracy_at_1"}
         assert all(0 <= value <= 1 for value in baseline.scores.values())
     blank = [record("!", "?", score=1.0), record("?", "!", score=2.0)]
-    assert [b.name for b in scored.baselines(blank, blank)][0] == "overlap"
+    assert next(b.name for b in scored.baselines(blank, blank)) == "overlap"
 
 
 @given(st.lists(st.tuples(st.text("ab ", max_size=6), st.text("ab ", max_size=6)), min_size=1))
