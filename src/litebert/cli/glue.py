@@ -23,7 +23,12 @@ def glue(
     data: Path = typer.Argument(metavar="DIR", help="Folder with CoLA, SST-2, MRPC, ... in it."),
     out: Path | None = typer.Option(None, "--out", "-o", help="Folder; default runs/glue-N."),
     tasks: str | None = typer.Option(None, "--tasks", help="Some tasks only: cola,rte,mrpc."),
-    seeds: int = typer.Option(1, "--seeds", min=1, help="Trainings of each task; median, spread."),
+    seeds: int | None = typer.Option(
+        None, "--seeds", min=1, help="Trainings of each task; default 3 below 10,000 rows, else 1."
+    ),
+    paper: bool = typer.Option(
+        False, "--paper", help="The paper's settings of each task for what is not told."
+    ),
     max_examples: int | None = typer.Option(
         None, "--max-examples", min=2, help="Training examples of each task, at most."
     ),
@@ -56,6 +61,7 @@ def glue(
         data=data,
         tasks=tuple(name for name in (tasks or "").split(",") if name.strip()),
         seeds=seeds,
+        is_paper=paper,
         max_examples=max_examples,
         max_seconds=max_seconds,
         epochs=epochs,

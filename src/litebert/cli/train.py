@@ -23,6 +23,9 @@ def train(
     resume: Path | None = typer.Option(None, "--resume", help="Continue the run in this folder."),
     config: Path | None = typer.Option(None, "--config", "-c", help="Settings file (TOML)."),
     task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
+    recipe: str | None = typer.Option(
+        None, "--recipe", help="Published settings for what is not told, such as paper/rte."
+    ),
     model: str | None = typer.Option(None, "--model", "-m", help="Model folder, preset, or auto."),
     text_column: list[str] | None = typer.Option(
         None, "--text-column", help="Text column; twice for pairs."
@@ -91,7 +94,11 @@ def train(
             "patience": patience,
             "threads": threads,
         },
-        "": {"num_seeds": seeds, "has_baselines": False if no_baselines else None},
+        "": {
+            "recipe": recipe,
+            "num_seeds": seeds,
+            "has_baselines": False if no_baselines else None,
+        },
     }
     if data is None and config is None and resume is None:
         raise SettingsError("nothing to train on: give DATA, --config FILE or --resume FOLDER")

@@ -61,6 +61,8 @@ class ModelSettings(Settings):
 class FinetuneSettings(Settings):
     """One fine-tuning run: data, model, loop."""
 
+    recipe: str | None = None
+    """Published settings such as `paper/rte`, taken for everything that is not told."""
     data: DataSettings
     task: dict[str, Any] = Field(default_factory=dict)
     """Options of a task over records, such as `stride` or `max_length`; see the task."""

@@ -31,7 +31,8 @@ class GlueJob:
         model: model folder or preset.
         data: folder of the benchmark.
         tasks: keys; empty: all that are there.
-        seeds: trainings of each task.
+        seeds: trainings of each task; None: as a single training chooses.
+        is_paper: whether the settings of the paper are taken for what is not told.
         max_examples: training examples of each task, at most.
         max_seconds: time of each training.
         epochs: passes over the data.
@@ -44,7 +45,8 @@ class GlueJob:
     model: str
     data: Path
     tasks: tuple[str, ...] = ()
-    seeds: int = 1
+    seeds: int | None = None
+    is_paper: bool = False
     max_examples: int | None = None
     max_seconds: float | None = None
     epochs: float | None = None

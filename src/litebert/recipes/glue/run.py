@@ -56,13 +56,17 @@ def task_settings(job: GlueJob, entry: GlueEntry, folder: Path, model: str) -> F
         "max_examples": job.max_examples,
         "on_bad_row": "skip",  # QQP as published has broken rows
     }
+    whole = {
+        "num_seeds": job.seeds,
+        "recipe": f"paper/{entry.key}" if job.is_paper else None,
+    }
     return build_settings(
         FinetuneSettings,
-        {
+        {key: value for key, value in whole.items() if value is not None}
+        | {
             "data": {key: value for key, value in data.items() if value is not None},
             "model": {"source": model},
             "train": {key: value for key, value in train.items() if value is not None},
-            "num_seeds": job.seeds,
             "has_baselines": job.has_baselines,
         },
         overrides=job.overrides,
