@@ -1,0 +1,229 @@
+"""Every task trained once from the best encoder at hand, beside its simple answers.
+
+    python -m benchmarks.tasks --model RUN --data SHARED/data [--only NAME,...] [--seconds 90]
+
+Finished rows are kept in the JSON, so the measurement can be continued; `--page` writes
+docs/results/tasks.md from what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from litebert.recipes.finetune.record_plan import RecordPlan
+from litebert.recipes.finetune.run import run_plan
+from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
+from litebert.recipes.run_folder import RunFolder, environment
+from litebert.settings import build_settings
+from litebert.train.stop import StopRequest
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "tasks.json"
+PAGE = ROOT / "docs" / "results" / "tasks.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task: where its data are, and what is told about them.
+
+    Attributes:
+        group: title of its table on the page.
+        train: file or folder below the data folder.
+        task: what `--task` takes, None for a table.
+        eval: file to score on, None: the source's own or a held-out part.
+        member: file inside a zip that is unpacked first.
+        is_english: whether the English encoder is of use; else from scratch.
+        data, options: further settings of `[data]` and `[task]`.
+    """
+
+    group: str
+    train: str
+    task: str | None = None
+    eval: str | None = None
+    member: str | None = None
+    is_english: bool = True
+    data: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+SPLIT = {"eval_fraction": 0.21}
+"""10 of the 48 articles of the SQuAD 1.1 development file."""
+TASKS: dict[str, Row] = {
+    **{
+        name: Row("GLUE", f"glue/{name}", f"glue/{name.lower()}")
+        for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QNLI", "RTE", "WNLI")
+    },
+    "QQP (part)": Row("GLUE", "glue_subsets/QQP", "glue/qqp"),
+    "MNLI (part)": Row("GLUE", "glue_subsets/MNLI", "glue/mnli"),
+    "SQuAD 1.1": Row("Questions", "squad/dev-v1.1.json.zip", "squad", data=SPLIT),
+    "SQuAD 2.0": Row("Questions", "squad/cs224n-dev-v2.0.json", "squad_v2", data=SPLIT),
+    "XQuAD de": Row("Questions", "xquad/xquad.de.json", "squad", is_english=False, data=SPLIT),
+    "JSQuAD": Row("Questions", "jglue/jsquad-v1.3", "squad", is_english=False),
+    "QuAC (sample)": Row("Questions", "quac_sample/quac_sample.json", "quac", data=SPLIT),
+    "RACE middle": Row("Choices", "race", "race/middle"),
+    "DREAM": Row("Choices", "dream", "dream"),
+    "ARC easy": Row("Choices", "arc/arc_easy_dev.csv", "arc", eval="arc/arc_easy_test.csv"),
+    "ARC challenge": Row(
+        "Choices", "arc/arc_challenge_dev.csv", "arc", eval="arc/arc_challenge_test.csv"
+    ),
+    "CommonsenseQA": Row("Choices", "commonsense_qa/dev_rand_split.jsonl", "commonsense_qa"),
+    "JCommonsenseQA": Row(
+        "Choices", "jglue/jcommonsenseqa-v1.3", "jcommonsenseqa", is_english=False
+    ),
+    "WikiGold": Row("Tags", "wikigold/wikigold.conll.txt", "tagging"),
+    "WNUT17": Row(
+        "Tags", "wnut17/wnut17train.conll", "tagging", eval="wnut17/emerging.dev.conll"
+    ),
+    "AnEM": Row("Tags", "anem_ner/AnEM.train", "tagging", eval="anem_ner/AnEM.test"),
+    "CoNLL-2002 es": Row(
+        "Tags", "nltk/conll2002.zip", "tagging", member="conll2002/esp.train",
+        eval="conll2002/esp.testa", is_english=False,
+    ),
+    "CoNLL-2002 nl": Row(
+        "Tags", "nltk/conll2002.zip", "tagging", member="conll2002/ned.train",
+        eval="conll2002/ned.testa", is_english=False,
+    ),
+    "ATIS": Row("Tags", "atis", "intent_slots"),
+    "SNIPS": Row("Tags", "snips", "intent_slots"),
+    "STS-B cosine": Row("Similarity", "glue/STS-B", "stsb"),
+    "SICK": Row("Similarity", "sick", "sick"),
+    "JSTS": Row("Similarity", "jglue/jsts-v1.3", "jsts", is_english=False),
+}  # fmt: skip
+
+
+def ignore(event: object) -> None:
+    del event
+
+
+def measure(name: str, given: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+    """Train one task and return its scores with what they depend on."""
+    row, data = TASKS[name], Path(given.data)
+    train, evaluation = data / row.train, data / row.eval if row.eval else None
+    if row.member is not None:
+        with zipfile.ZipFile(train) as archive:
+            archive.extractall(scratch, [n for n in (row.member, row.eval) if n])
+        train, evaluation = scratch / row.member, scratch / (row.eval or "")
+    source = given.model if row.is_english else "auto"
+    settings = build_settings(
+        FinetuneSettings,
+        {
+            "data": {
+                "train": str(train), "eval": str(evaluation) if evaluation else None,
+                "task": row.task, "on_bad_row": "skip", "max_examples": given.max_examples,
+                **row.data,
+            },
+            "task": row.options,
+            "model": {"source": source},
+            "train": {
+                "max_seconds": given.seconds, "threads": 1, "patience": 100,
+                "guard": {"on_collapse": "warn", "restarts": 0},
+            },
+            "num_seeds": given.seeds,
+        },
+    )  # fmt: skip
+    plan = make_plan(settings)
+    run = RunFolder.create(scratch / "run", name="run")
+    outcome = run_plan(plan, run, on_event=ignore, stop=StopRequest())
+    finished = [seed for seed in outcome.seeds if seed.scores and seed.result is not None]
+    metric = plan.task.metric
+    values = [seed.scores[metric] for seed in finished]
+    best = max(finished, key=lambda seed: seed.scores[metric])
+    is_record = isinstance(plan, RecordPlan)
+    return {
+        "group": row.group,
+        "metric": metric,
+        "median": statistics.median(values),
+        "scores": values,
+        "all_scores": best.scores,
+        "baselines": {b.name: b.scores[metric] for b in outcome.baselines},
+        "faults": list(outcome.faults),
+        "start": "pretrained" if row.is_english else "scratch",
+        "train_examples": len(plan.train.examples),
+        "eval_examples": len(plan.eval.examples),
+        "skipped": len(plan.skipped),
+        "max_length": plan.task.max_length,
+        "steps": [seed.result.step for seed in finished if seed.result],
+        "epochs": [round(seed.result.epoch, 2) for seed in finished if seed.result],
+        "seconds": [round(seed.result.seconds) for seed in finished if seed.result],
+        "kind": "records" if is_record else "table",
+    }
+
+
+def page(rows: dict[str, Any]) -> str:
+    """Return the Markdown page."""
+    lines = [
+        "# Tasks, measured",
+        "",
+        "Each task was trained with the default settings and a short time budget from one small English",
+        "encoder (four shared depths of width 128, 1.35 M parameters, an hour of one core of pretraining;",
+        "see [pretraining](pretraining.md)), tasks in other languages from scratch. The scores show that",
+        "every path works on the real files and how far such a small model gets; they are no records.",
+        "A score below a simple answer is left as it is: then the simple answer is the better choice.",
+        "",
+        "Written by `python -m benchmarks.tasks`; all scores, steps and times are in",
+        "`benchmarks/results/tasks.json`.",
+    ]
+    for group in dict.fromkeys(row["group"] for row in rows.values()):
+        lines += [
+            "",
+            f"## {group}",
+            "",
+            "| Task | Score | Median | Simple answers | Trained on | Seeds, seconds each |",
+            "|---|---|---|---|---|---|",
+        ]
+        for name, row in rows.items():
+            if row["group"] != group:
+                continue
+            simple = ", ".join(f"{b} {value:.3f}" for b, value in row["baselines"].items())
+            start = "" if row["start"] == "pretrained" else ", from scratch"
+            seconds = statistics.median(row["seconds"])
+            lines.append(
+                f"| {name} | {row['metric']} | {row['median']:.3f} | {simple} | "
+                f"{row['train_examples']:,}{start} | {len(row['scores'])}, {seconds:.0f} |"
+            )
+    warned = [(name, row["faults"]) for name, row in rows.items() if row["faults"]]
+    if warned:
+        lines += ["", "## What the guard said", ""]
+        lines += [f"- {name}: {' '.join(faults)}" for name, faults in warned]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="run folder of `litebert pretrain`")
+    parser.add_argument("--data", help="folder with the data sets")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=90.0)
+    parser.add_argument("--max-examples", type=int, default=20_000)
+    parser.add_argument("--page", action="store_true", help="write the page and stop")
+    given = parser.parse_args()
+    known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"tasks": {}}
+    wanted = [] if given.page else (given.only.split(",") if given.only else list(TASKS))
+    for name in wanted:
+        if name in known["tasks"]:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                row = measure(name, given, Path(scratch))
+            except Exception as error:  # the other tasks go on
+                print(f"{name} failed: {type(error).__name__}: {error}", flush=True)
+                continue
+        print(name, json.dumps(row), flush=True)
+        known["tasks"][name] = row
+        known["environment"] = environment()
+        ordered = {key: known["tasks"][key] for key in TASKS if key in known["tasks"]}
+        RESULTS.write_text(json.dumps(known | {"tasks": ordered}, indent=1) + "\n")
+    PAGE.write_text(page({k: known["tasks"][k] for k in TASKS if k in known["tasks"]}))
+
+
+if __name__ == "__main__":
+    main()
