@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -38,6 +38,29 @@ def chance_loss(labels: NDArray[Any]) -> float | None:
     else:
         loss = float(np.var(labels, dtype=np.float64))
     return loss if loss > 1e-9 else None
+
+
+@runtime_checkable
+class KnowsChance(Protocol):
+    """A loss that can say what a constant answer costs in its own terms."""
+
+    def chance(self, labels: NDArray[Any]) -> float | None:
+        """Return the mean loss of the best constant answer to these labels; None if unknown."""
+        ...
+
+
+def chance_of(step_loss: object | None, labels: NDArray[Any] | None) -> float | None:
+    """Return what the best constant answer to the training labels costs; None if unknown.
+
+    Args:
+        step_loss: what is minimised; None: the model's own loss on the labels.
+        labels: of the training examples; None if unknown.
+    """
+    if labels is None:
+        return None
+    if step_loss is None:
+        return chance_loss(labels)
+    return step_loss.chance(labels) if isinstance(step_loss, KnowsChance) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from torch import nn
 from litebert.checkpoint.fs import StorageError
 from litebert.checkpoint.state import StateStore
 from litebert.data.batch import EncodedExample
-from litebert.train.chance import chance_loss, examine_answers
+from litebert.train.averaging import WeightAverage
+from litebert.train.chance import chance_of, examine_answers
 from litebert.train.device import choose_device, torch_threads
 from litebert.train.evaluate import Evaluate, Evaluation
 from litebert.train.events import OnEvent, RolledBack, Saved, Started
@@ -131,11 +132,10 @@ class _Run:
         self.weights = place_weights(model, settings, ranks, self.device, self.precision)
         self.optimizer = make_optimizer(model, settings)
         self.scaler = self.precision.make_scaler()
-        # Only for the model's own loss is it known what a constant answer costs.
-        labels = source.labels if step_loss is None else None
-        chance = None if labels is None else chance_loss(labels)
+        chance = chance_of(step_loss, source.labels)
         self.guard = Guard(settings.guard, chance=chance, warmup_steps=self.plan.warmup_steps)
-        self.snapshot = Snapshot(model, self.optimizer, self.scaler, self.guard)
+        self.average = WeightAverage(model, settings)
+        self.snapshot = Snapshot(model, self.optimizer, self.scaler, self.guard, self.average)
         self.keeper = Keeper(store, self.snapshot, self.plan, settings, source.fingerprint)
         self.metrics = metrics
         self.tell = Reporter(on_event, metrics, self.snapshot.findings, self.plan, settings)
@@ -238,6 +238,7 @@ class _Run:
             self.tell.found(finding, is_fatal=True)
         if verdict == "ok":
             self.update()
+            self.average.update(progress)
         self.optimizer.zero_grad(set_to_none=True)
         if verdict == "roll_back":
             self.roll_back()
@@ -290,7 +291,7 @@ class _Run:
         state = self.state
         set_depth(self.model, None)
         stop = self.stop if self.ranks.world == 1 else StopRequest()  # all or none go on
-        with self.weights.whole():
+        with self.weights.whole(), self.average.in_place():
             result = None if self.evaluate is None else self.evaluate(self.model, stop)
         self.model.train()
         if result is None:
@@ -361,6 +362,8 @@ class _Run:
         state, best, last = self.state, self.snapshot.best_weights, None
         self.weights.join()
         is_over = status != "interrupted"
+        if is_over:
+            self.average.install()
         if is_over and self.settings.load_best and best and state.best_step != state.step:
             last = weights_on_cpu(self.model)
             self.model.load_state_dict(best)

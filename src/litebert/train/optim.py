@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from litebert.errors import CheckpointError, SettingsError
 from litebert.registry import Registry
 from litebert.train.adam import UNCORRECTED_START, has_fused
+from litebert.train.depth_rates import split_by_rate
 from litebert.train.lamb import Lamb
 from litebert.train.muon import Muon
 from litebert.train.settings import TrainSettings
@@ -28,12 +29,14 @@ class OptimizerFactory(Protocol):
 OPTIMIZERS: Final[Registry[OptimizerFactory]] = Registry("optimizer")
 
 
-def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+def parameter_groups(
+    model: nn.Module, weight_decay: float, depth_decay: float | None = None
+) -> list[dict[str, Any]]:
     """Return three groups, by their key `part`; parameters that need no gradient are left out.
 
     "block": weights of the linear maps within the encoder; "matrix": all others of two dimensions
     and more (embeddings, heads); "vector": biases and LayerNorm, the parameters of fewer
-    dimensions, which do not decay.
+    dimensions, which do not decay. With `depth_decay` each is cut by rate, its `lr_ratio`.
 
     Source: `AdamWeightDecayOptimizer` of google-research/albert, which excludes the names
         "LayerNorm", "layer_norm" and "bias".
@@ -48,10 +51,11 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         if parameter.requires_grad:
             kind = "block" if id(parameter) in linear else "matrix"
             parts[kind if parameter.ndim >= 2 else "vector"].append(parameter)
-    return [
+    groups: list[dict[str, Any]] = [
         {"params": found, "weight_decay": 0.0 if part == "vector" else weight_decay, "part": part}
         for part, found in parts.items()
     ]
+    return groups if depth_decay is None else split_by_rate(model, groups, depth_decay)
 
 
 def make_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
@@ -63,7 +67,8 @@ def make_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Opt
     Raises:
         SettingsError: unknown name, nothing to train, or what the path leads to is no optimizer.
     """
-    groups = [group for group in parameter_groups(model, settings.weight_decay) if group["params"]]
+    found = parameter_groups(model, settings.weight_decay, settings.depth_decay)
+    groups = [group for group in found if group["params"]]
     if not groups:
         raise SettingsError("no parameter of the model needs a gradient; unfreeze some")
     factory: Any = OPTIMIZERS.get(settings.optimizer)
@@ -138,7 +143,7 @@ def muon(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.O
             "unfreeze the encoder, or choose adamw"
         )
     for group in blocks:
-        group["lr_ratio"] = settings.muon_lr_ratio
+        group["lr_ratio"] = settings.muon_lr_ratio * group.get("lr_ratio", 1.0)
     optimizer = Muon(
         groups,
         lr=settings.learning_rate,

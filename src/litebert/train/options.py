@@ -1,4 +1,4 @@
-"""What the settings ask of a model beside its weights: recomputing, compiling, how many depths run."""
+"""What the settings ask of a model beside its weights: recomputing, compiling, decay and number of depths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from litebert.errors import SettingsError
+from litebert.model.encoder import Encoder
 from litebert.train.settings import TrainSettings
 
 __all__ = ["set_depth", "set_options"]
@@ -19,6 +20,11 @@ def set_options(model: nn.Module, settings: TrainSettings) -> None:
         SettingsError: the model cannot do what is asked.
     """
     _call(model, "set_checkpointing", settings.gradient_checkpointing, "gradient_checkpointing")
+    encoders = [part for part in model.modules() if isinstance(part, Encoder)]
+    for encoder in encoders:
+        encoder.set_depth_decay(settings.depth_decay)
+    if settings.depth_decay is not None and not encoders:
+        raise SettingsError(f"{type(model).__name__} has no depths; leave 'depth_decay' unset")
     if settings.compile:
         _require(model, "compile_block", "compile")()
     if settings.shallow_start is not None:

@@ -54,6 +54,20 @@ class ShallowStart(Settings):
     """Part of the schedule after which all depths run."""
 
 
+class AveragingSettings(Settings):
+    """What is evaluated and saved is a mean of the weights over the steps, not the last ones."""
+
+    kind: Literal["ema", "swa"] = "ema"
+    """"ema": a moving mean that forgets (Polyak and Juditsky 1992); "swa": the plain mean over all
+    steps since the start (Izmailov et al. 2018)."""
+    start_fraction: float = Field(default=0.5, ge=0, lt=1)
+    """Part of the schedule after which averaging begins."""
+    decay: float = Field(default=0.99, gt=0, lt=1)
+    """ema: what is kept of the mean at each step, at most (1 + n) / (10 + n) at the n-th."""
+    every_steps: int = Field(default=1, ge=1)
+    """Steps from one set of weights that counts to the next."""
+
+
 class TrainSettings(Settings):
     """How a model is trained. A step is one optimizer update."""
 
@@ -130,6 +144,11 @@ class TrainSettings(Settings):
     """Recompute activations in the backward pass: less memory, about a third more time."""
     shallow_start: ShallowStart | None = None
     """Begin at fewer depths; None: all depths from the start."""
+    averaging: AveragingSettings | None = None
+    """Average the weights; None: the last ones count. Costs one more copy of the trained weights."""
+    depth_decay: float | None = Field(default=None, gt=0, le=1)
+    """Factor from one depth to the one before, on learning rates and on the share of each depth in
+    the gradient of a shared block; see `docs/explanation/adaptation.md`. None: no decay."""
     compile: bool = False
     """Compile the shared block once, whatever the depth; see `docs/explanation/architecture-options.md`."""
     data_workers: int = Field(default=0, ge=0, le=256)

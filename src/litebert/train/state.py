@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from litebert.checkpoint.rng import capture_rng, restore_rng
 from litebert.checkpoint.state import SavedState
 from litebert.errors import CheckpointError
+from litebert.train.averaging import WeightAverage
 from litebert.train.guard import Finding, Guard
 from litebert.train.optim import load_optimizer_state, optimizer_state
 from litebert.train.settings import TrainSettings
@@ -163,6 +164,7 @@ class Snapshot:
     optimizer: torch.optim.Optimizer
     scaler: torch.amp.GradScaler | None
     guard: Guard
+    average: WeightAverage
     best_weights: dict[str, Tensor] | None = None
     """Weights of the best evaluation, on the CPU."""
     findings: list[Finding] = field(default_factory=list[Finding])
@@ -175,6 +177,8 @@ class Snapshot:
         tensors |= _prefixed("optimizer/", memory)
         rng, rng_scalars = capture_rng()
         tensors |= _prefixed("rng/", rng)
+        averages, average_scalars = self.average.capture()
+        tensors |= _prefixed("average/", averages)
         if self.best_weights is not None and state.best_step != state.step:
             tensors |= _prefixed("best/", self.best_weights)
         tensors = {name: saved_tensor(tensor) for name, tensor in tensors.items()}
@@ -183,6 +187,7 @@ class Snapshot:
             "optimizer": memory_scalars,
             "rng": rng_scalars,
             "guard": self.guard.to_json(),
+            "average": average_scalars,
             "findings": [asdict(finding) for finding in self.findings],
             "scaler": None if self.scaler is None else self.scaler.state_dict(),
         }
@@ -206,6 +211,7 @@ class Snapshot:
         )
         restore_rng(_part("rng/", saved.tensors), saved.scalars["rng"])
         self.guard.load_json(saved.scalars["guard"])
+        self.average.restore(_part("average/", saved.tensors), saved.scalars.get("average"))
         self.findings[:] = [Finding(**values) for values in saved.scalars["findings"]]
         if self.scaler is not None and saved.scalars["scaler"]:
             self.scaler.load_state_dict(saved.scalars["scaler"])
@@ -217,8 +223,9 @@ class Snapshot:
         return state
 
     def keep_best(self) -> None:
-        """Remember the present weights as the best."""
-        self.best_weights = weights_on_cpu(self.model)
+        """Remember the weights that were evaluated as the best."""
+        with self.average.in_place():
+            self.best_weights = weights_on_cpu(self.model)
 
 
 class MemoryStore:
