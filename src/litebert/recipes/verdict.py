@@ -17,7 +17,16 @@ __all__ = ["BASELINE_NAMES", "Verdict", "format_score", "judge", "readable", "sc
 
 Level = Literal["good", "unclear", "bad", "unknown"]
 
-BASELINE_NAMES: Final = {MAJORITY: "constant answer", TFIDF: "bag of words"}
+BASELINE_NAMES: Final = {
+    MAJORITY: "constant answer",
+    TFIDF: "bag of words",
+    "word_majority": "usual tag of each word",
+    "first_sentence": "first sentence",
+    "overlap": "overlap of words",
+    "no_answer": "answer that there is none",
+    "longest": "longest choice",
+}
+"""Simple answers in words; others go by their own name."""
 _PERCENT: Final = frozenset(
     name
     for name, score in SCORES.items()
@@ -71,6 +80,7 @@ def judge(summary: RunSummary) -> Verdict:
             f"{score}. No baseline was computed, so it is not known whether that is good.",
         )
     lost = [item for item in summary.baselines if not _beats(summary, item)]
+    higher = SCORES[name].higher_is_better
     others = " and ".join(_named(name, item) for item in summary.baselines)
     if any(item.name == MAJORITY for item in lost):
         return Verdict(
@@ -81,9 +91,12 @@ def judge(summary: RunSummary) -> Verdict:
         )
     if lost:
         is_tie = all(item.scores[name] == value for item in lost)
+        winner = max(lost, key=lambda item: item.scores[name] if higher else -item.scores[name])
+        spoken = BASELINE_NAMES.get(winner.name, winner.name)
+        other = f"{'a' if winner.name == TFIDF else 'the'} {spoken}"
         return Verdict(
             "bad",
-            "No better than a bag of words" if is_tie else "Loses to a bag of words",
+            f"No better than {other}" if is_tie else f"Loses to {other}",
             f"{score}; {others}. The simple model is {'as good' if is_tie else 'better'} and far "
             "cheaper: use it, or start from pretrained weights, or bring more data.",
         )

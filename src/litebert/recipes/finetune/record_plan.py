@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordPart", "RecordPlan", "make_record_plan", "record_texts"]
 
 FEW_RECORDS: Final = 50
-_NAMES: Final = frozenset({"id", "group", "path", "line"})
-"""Fields of a record that are no text to learn from."""
+_NAMES: Final = frozenset({"id", "group", "path", "line", "spans", "intent", "answers", "label"})
+"""Fields of a record that are no text to learn a vocabulary from: places, and answers to give."""
 
 
 @dataclass(frozen=True, slots=True)

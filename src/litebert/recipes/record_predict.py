@@ -1,0 +1,216 @@
+"""Answers and scores of a saved model on records: questions, sentences to tag, choices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from litebert.data.readers import ReadOptions
+from litebert.errors import DataError, SettingsError
+from litebert.recipes.prediction_rows import PredictionRows
+from litebert.settings import read_toml
+from litebert.tasks.records import RECORD_KINDS, RecordTask
+from litebert.train.evaluate import predict_outputs
+
+if TYPE_CHECKING:
+    from litebert.data.records import RecordSource
+    from litebert.data.rows import BadRowPolicy, SkippedRow
+    from litebert.recipes.predictor import Predictor
+    from litebert.tasks.records import Answer
+
+__all__ = [
+    "RecordReport",
+    "answer_records",
+    "evaluate_records",
+    "is_record_task",
+    "kind_of",
+    "predict_record_text",
+    "predict_records",
+]
+
+CHUNK: Final = 512
+"""Records answered together: enough to fill forward passes, little enough to keep in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReport:
+    """Scores on labelled records, with everything needed to judge them."""
+
+    metric: str
+    records: int
+    scores: dict[str, float]
+    baselines: dict[str, dict[str, float]]
+    faults: tuple[str, ...]
+    skipped: tuple[SkippedRow, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `--json`."""
+        return {
+            "format_version": 1,
+            "metric": self.metric,
+            "examples": self.records,
+            "skipped": [
+                {"file": str(r.path), "line": r.line, "reason": r.reason} for r in self.skipped
+            ],
+            "scores": self.scores,
+            "baselines": self.baselines,
+            "faults": list(self.faults),
+            "seconds": self.seconds,
+        }
+
+    def lines(self) -> list[str]:
+        """Return the scores for a person."""
+        rate = self.records / max(self.seconds, 1e-9)
+        lines = [f"{self.records:,} records in {self.seconds:.1f} s ({rate:,.1f} a second)"]
+        lines += [f"{len(self.skipped):,} records left out"] if self.skipped else []
+        names = [self.metric, *(n for n in self.scores if n != self.metric and "/" not in n)]
+        width = max(map(len, names))
+        head = "".join(f" {name:>16.16}" for name in self.baselines)
+        lines.append(f"{'':<{width}} {'model':>8}{head}")
+        for name in names:
+            others = "".join(f" {_number(b.get(name)):>16}" for b in self.baselines.values())
+            lines.append(f"{name:<{width}} {_number(self.scores[name]):>8}{others}")
+        return lines + [f"warning   {fault}" for fault in self.faults]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def is_record_task(predictor: Predictor) -> bool:
+    """Whether the model answers records and not texts."""
+    return hasattr(predictor.task, "features")
+
+
+def kind_of(folder: Path, task: RecordTask, told: str | None = None) -> str:
+    """Return the kind of file that a model reads: as told, as in its training, or its task's own.
+
+    Args:
+        folder: model folder or run folder.
+        task: its task.
+        told: what `--task` says.
+    """
+    if told is not None:
+        return told
+    for config in (folder / "config.toml", folder.parent / "config.toml"):
+        if config.is_file():
+            trained = read_toml(config).get("data", {}).get("task")
+            if trained in RECORD_KINDS:
+                return cast("str", trained)
+    return task.name
+
+
+def answer_records(
+    predictor: Predictor, records: Sequence[Any], *, batch_tokens: int = 8192
+) -> list[Answer]:
+    """Return one answer for each record, in order."""
+    if not records:
+        return []
+    task = cast("RecordTask", predictor.required_task)
+    features = task.features(records, predictor.tokenizer, labelled=False)
+    encoded = [feature.encoded for feature in features]
+    outputs = predict_outputs(predictor.model, encoded, batch_tokens=batch_tokens)
+    assert outputs is not None  # noqa: S101 - only a stop request gives None
+    return task.answers(records, features, outputs)
+
+
+def predict_records(
+    predictor: Predictor,
+    path: Path,
+    kind: str,
+    *,
+    encoding: str | None = None,
+    batch_tokens: int = 8192,
+) -> PredictionRows:
+    """Answer every record of a file.
+
+    Raises:
+        SettingsError: no such kind.
+        DataError: unusable data.
+    """
+    source = _read(path, kind, ReadOptions(encoding=encoding), labelled=False)
+    task = cast("RecordTask", predictor.required_task)
+
+    def rows() -> Iterator[tuple[dict[str, Any], Answer]]:
+        records = iter(source.train.records)
+        while chunk := list(islice(records, CHUNK)):
+            answers = answer_records(predictor, chunk, batch_tokens=batch_tokens)
+            yield from zip(map(task.show, chunk), answers, strict=True)
+
+    return PredictionRows(rows(), notes=source.notes)
+
+
+def predict_record_text(predictor: Predictor, text: str, pair: str | None) -> PredictionRows:
+    """Answer one record made of a text (a sentence to tag, a question) and perhaps a second one.
+
+    Raises:
+        SettingsError: records of this task are more than that.
+        DataError: the texts make no record.
+    """
+    task = cast("RecordTask", predictor.required_task)
+    make = getattr(task, "from_text", None)
+    if make is None:
+        raise SettingsError(f"task {task.name!r} answers records of a file; name a file")
+    answers = answer_records(predictor, [make(text, pair)])
+    row = {"text": text} | ({} if pair is None else {"pair": pair})
+    return PredictionRows([(row, answers[0])])
+
+
+def evaluate_records(
+    predictor: Predictor,
+    path: Path,
+    kind: str,
+    *,
+    split: str = "auto",
+    encoding: str | None = None,
+    on_bad_row: BadRowPolicy = "error",
+) -> RecordReport:
+    """Score a model on labelled records, beside simple answers where the source has a training part.
+
+    Raises:
+        SettingsError: no such kind or split.
+        DataError: unusable data, or no record.
+    """
+    options = ReadOptions(encoding=encoding, on_bad_row=on_bad_row)
+    source = _read(path, kind, options, labelled=True)
+    parts = {"train": source.train, "eval": source.eval, "test": source.test}
+    chosen = parts.get(split) if split != "auto" else source.eval or source.train
+    if chosen is None:
+        known = [name for name, part in parts.items() if part is not None]
+        raise SettingsError(
+            f"there is no split {split!r} in this source; there is: {', '.join(known)}"
+        )
+    records = chosen.records
+    if not records:
+        raise DataError("there is no usable record to score on", path=chosen.path)
+    task = cast("RecordTask", predictor.required_task)
+    start = time.monotonic()
+    answers = answer_records(predictor, records)
+    seconds = time.monotonic() - start
+    return RecordReport(
+        metric=task.metric,
+        records=len(records),
+        scores=task.evaluate(records, answers),
+        baselines={} if chosen is source.train else _baselines(task, source.train.records, records),
+        faults=tuple(task.faults(records, answers)),
+        skipped=chosen.skipped,
+        seconds=seconds,
+    )
+
+
+def _baselines(
+    task: RecordTask, train: Sequence[Any], records: Sequence[Any]
+) -> dict[str, dict[str, float]]:
+    """Return simple answers, learnt from other records than those that are scored."""
+    return {baseline.name: baseline.scores for baseline in task.baselines(train, records)}
+
+
+def _read(path: Path, kind: str, options: ReadOptions, *, labelled: bool) -> RecordSource[Any]:
+    if not path.exists():
+        raise DataError("no such file or folder; check the path", path=path)
+    return RECORD_KINDS.get(kind).read(path, options, labelled)
