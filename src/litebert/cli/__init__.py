@@ -23,6 +23,7 @@ from litebert.cli import (
     quickstart,
     search,
     train,
+    tune,
     vocab,
 )
 from litebert.cli.faults import FaultGroup
@@ -67,6 +68,7 @@ def root(
 
 
 app.command("train")(train.train)
+app.command("tune")(tune.tune)
 app.command("prepare")(prepare.prepare)
 app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)

@@ -7,7 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
@@ -17,12 +17,13 @@ from litebert.errors import SettingsError
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
-    from litebert.recipes.finetune.settings import FinetuneSettings
     from litebert.recipes.run_folder import RunFolder
+    from litebert.settings import Settings
 
-__all__ = ["TrainingRequest", "run_training"]
+__all__ = ["TrainingRequest", "refuse_undecodable", "run_training", "settings_of"]
 
 LOG: Final = "log.txt"
+S = TypeVar("S", bound="Settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
     from litebert.checkpoint.fs import StorageError
     from litebert.recipes.finetune.job import finish_run, open_run, start_run
     from litebert.recipes.finetune.run import run_plan
+    from litebert.recipes.finetune.settings import FinetuneSettings
     from litebert.recipes.finetune.work import make_plan
     from litebert.recipes.run_folder import require_free, resume_command
     from litebert.train.stop import stop_on_signals
@@ -69,8 +71,8 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
                 "--resume continues a run as it was; give no other settings with it"
             )
     else:
-        _refuse_undecodable(request)
-        folder, settings = None, _settings(request)
+        refuse_undecodable(request)
+        folder, settings = None, settings_of(request, FinetuneSettings)
         if request.out is not None:
             require_free(request.out)
     plan = make_plan(settings)
@@ -113,8 +115,12 @@ def command_line() -> str:
     return shlex.join(["litebert", *sys.argv[1:]])
 
 
-def _settings(request: TrainingRequest) -> FinetuneSettings:
-    from litebert.recipes.finetune.settings import FinetuneSettings
+def settings_of(request: TrainingRequest, kind: type[S]) -> S:
+    """Return the settings that were asked for: file, then command line, then `--set`.
+
+    Raises:
+        SettingsError: unknown key, wrong value.
+    """
     from litebert.settings import build_settings, read_toml
 
     values: dict[str, Any] = read_toml(request.config) if request.config else {}
@@ -124,12 +130,10 @@ def _settings(request: TrainingRequest) -> FinetuneSettings:
             values |= known
         elif known:
             values[section] = values.get(section, {}) | known
-    return build_settings(
-        FinetuneSettings, values, path=request.config, overrides=request.overrides
-    )
+    return build_settings(kind, values, path=request.config, overrides=request.overrides)
 
 
-def _refuse_undecodable(request: TrainingRequest) -> None:
+def refuse_undecodable(request: TrainingRequest) -> None:
     """Refuse names that the files of a run could not hold, before time is spent on training."""
     told = [value for table in request.told.values() for value in table.values()]
     for text in (*map(str, told), *request.overrides, str(request.out)):

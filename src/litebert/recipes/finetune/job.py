@@ -6,6 +6,7 @@ import json
 import logging
 import shlex
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
     from litebert.recipes.finetune.work import AnyPlan
 
-__all__ = ["finish_run", "open_run", "result_lines", "start_run"]
+__all__ = ["finish_run", "joined_metrics", "located", "open_run", "result_lines", "start_run"]
 
 SUMMARY = "summary.json"
 log = logging.getLogger(__name__)
@@ -43,11 +44,11 @@ def start_run(plan: AnyPlan, out: Path | None, command: str) -> RunFolder:
     folder.write_text("command.txt", command + "\n")
     folder.write_json("env.json", environment())
     folder.write_json("data.json", data_facts(plan))
-    folder.write_text(folder.config.name, dump_toml(_located(plan.settings)))
+    folder.write_text(folder.config.name, dump_toml(located(plan.settings)))
     return folder
 
 
-def _located(settings: FinetuneSettings) -> FinetuneSettings:
+def located(settings: FinetuneSettings) -> FinetuneSettings:
     """Return the settings with absolute paths, so that a run can be resumed from anywhere."""
     data, model = settings.data, settings.model
     source = Path(model.source)
@@ -115,17 +116,19 @@ def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
     folder.write_text("README.md", card)
     for model in (folder.best, folder.last):
         write_atomic(model / "README.md", card.encode("utf-8"))
-    folder.write_text("metrics.jsonl", _joined_metrics(outcome, folder))
+    folder.write_text(
+        "metrics.jsonl", joined_metrics(folder, [seed.seed for seed in outcome.seeds])
+    )
     return summary
 
 
-def _joined_metrics(outcome: Outcome, folder: RunFolder) -> str:
+def joined_metrics(folder: RunFolder, seeds: Iterable[int]) -> str:
     """Return the metric lines of all seeds, each with its seed."""
     lines: list[str] = []
-    for seed in outcome.seeds:
-        path = folder.checkpoints(seed.seed) / "metrics.jsonl"
+    for seed in seeds:
+        path = folder.checkpoints(seed) / "metrics.jsonl"
         known = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        lines += [json.dumps({"seed": seed.seed} | json.loads(line)) + "\n" for line in known]
+        lines += [json.dumps({"seed": seed} | json.loads(line)) + "\n" for line in known]
     return "".join(lines)
 
 

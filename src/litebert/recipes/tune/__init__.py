@@ -1,0 +1,1 @@
+"""`litebert tune`: trials of a training with different settings, guided by what earlier ones reached."""
