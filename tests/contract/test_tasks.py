@@ -57,7 +57,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 
 def test_every_task_has_samples() -> None:
-    assert set(TASKS) == set(SAMPLES)
+    records = {name for name in TASKS if hasattr(TASKS.get(name), "features")}
+    assert set(TASKS) - records == set(SAMPLES), "tasks over records: test_record_kinds.py"
 
 
 @CASES

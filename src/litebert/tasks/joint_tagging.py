@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from litebert.data.tagged.reader import read_intents_and_slots
-from litebert.data.tagged.record import TaggedText
+from litebert.data.tagged.record import TaggedText, text_record
 from litebert.errors import CheckpointError, DataError
 from litebert.settings import build_settings
 from litebert.tasks.base import TASKS
@@ -172,6 +172,14 @@ class IntentSlots(JointOptions):
             value = {"intent": self.intents[best], "slots": answer.entities}
             result.append(Answer(value, min(sure, answer.certainty), {"intent_score": sure}))
         return result
+
+    def from_text(self, text: str, pair: str | None = None) -> TaggedText:
+        """Return a text as a record without labels, for `predict`.
+
+        Raises:
+            DataError: a second text, or no word.
+        """
+        return text_record(text, pair)
 
     def evaluate(
         self, records: Sequence[TaggedText], answers: Sequence[Answer]

@@ -143,11 +143,12 @@ def read_outputs(
         DataError: too few columns, or numbers that are not finite.
     """
     groups = record_windows(features, len(records))
-    for rows in outputs:
-        if rows.ndim != 2 or rows.shape[1] < len(tags):
+    for feature, rows in zip(features, outputs, strict=True):
+        tokens = len(feature.encoded)
+        if rows.ndim != 2 or len(rows) != tokens or rows.shape[1] < len(tags):
             raise DataError(
-                f"outputs have shape {rows.shape}, {len(tags)} tags need [tokens, {len(tags)}]; the "
-                "model and its task.json do not belong together"
+                f"outputs have shape {rows.shape}, {tokens} tokens and {len(tags)} tags need "
+                f"[{tokens}, {len(tags)}]; the model and its task.json do not belong together"
             )
     logits = [
         gather_words(windows, [outputs[place] for place in places], len(tags))

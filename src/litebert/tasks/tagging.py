@@ -12,7 +12,7 @@ from pydantic import ValidationError, model_validator
 
 from litebert.data.batch import EncodedExample
 from litebert.data.tagged.reader import read_tagged
-from litebert.data.tagged.record import TaggedText
+from litebert.data.tagged.record import TaggedText, text_record
 from litebert.errors import CheckpointError
 from litebert.settings import build_settings
 from litebert.tasks.base import FORMAT_VERSION, TASKS
@@ -114,6 +114,14 @@ class SequenceTagging(TagOptions):
         """
         found = read_outputs(records, features, outputs, self.tags, constrained=self.constrained)
         return [Answer(answer.entities, answer.certainty) for answer in found]
+
+    def from_text(self, text: str, pair: str | None = None) -> TaggedText:
+        """Return a text as a record without labels, for `predict`.
+
+        Raises:
+            DataError: a second text, or no word.
+        """
+        return text_record(text, pair)
 
     def evaluate(
         self, records: Sequence[TaggedText], answers: Sequence[Answer]

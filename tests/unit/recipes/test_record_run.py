@@ -122,6 +122,18 @@ def test_the_saved_model_answers_and_is_scored(tagged: tuple[Any, Any, Path]) ->
     assert any("entity_f1" in line for line in report.lines())
 
 
+def test_one_text_is_tagged(tagged: tuple[Any, Any, Path]) -> None:
+    _, folder, _ = tagged
+    predictor = Predictor.load(folder.path)
+    (line,) = predict_record_text(predictor, "Mira lives in Ulm.", None).lines("jsonl")
+    row = json.loads(line)
+    assert row["text"] == "Mira lives in Ulm." and isinstance(row["prediction"], list)
+    with pytest.raises(DataError, match="takes one text"):
+        predict_record_text(predictor, "Mira", "Ulm")
+    with pytest.raises(DataError, match="the text is empty"):
+        predict_record_text(predictor, " ", None)
+
+
 def test_what_a_record_model_refuses(tagged: tuple[Any, Any, Path], tmp_path: Path) -> None:
     _, folder, file = tagged
     with pytest.raises(SettingsError, match=r"no split 'test'.* train"):

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from litebert.errors import DataError
 from litebert.text.words import word_boundaries
 
 if TYPE_CHECKING:
     from jaxtyping import Int64
 
-__all__ = ["Span", "TaggedText", "clip_words", "join_words", "split_words"]
+__all__ = ["Span", "TaggedText", "clip_words", "join_words", "split_words", "text_record"]
 
 _ZERO_WIDTH_SPACE = "\u200b"
 Words = tuple[tuple[int, int], ...]
@@ -58,6 +59,20 @@ class TaggedText:
     path: Path
     line: int
     intent: str | None = None
+
+
+def text_record(text: str, pair: str | None = None) -> TaggedText:
+    """Return a text that somebody typed as a record without labels.
+
+    Raises:
+        DataError: a second text, or a text without a word.
+    """
+    if pair is not None:
+        raise DataError("a model that tags takes one text; leave the second one out")
+    words = split_words(text) if text.strip() else ()
+    if not words:
+        raise DataError("the text is empty; give one with a word in it")
+    return TaggedText(text, words, None, "1", "1", Path("<text>"), 1)
 
 
 def split_words(text: str) -> Words:
