@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
 from pydantic import Field
@@ -64,6 +65,16 @@ class _Squad(PassageTask):
         if answer is None:
             return None
         return Asked(parts, record.context, (answer.start, answer.end), something, nothing)
+
+    def from_text(self, text: str, pair: str | None = None) -> Question:
+        """Return a question with its passage (the second text) as a record, for `predict`.
+
+        Raises:
+            DataError: no passage.
+        """
+        if pair is None:
+            raise DataError("a question needs a passage that it is answered from: --pair PASSAGE")
+        return Question("1", text, pair, (), False, "1", Path("<text>"), 1)
 
     def show(self, record: Question) -> dict[str, Any]:
         """Return what identifies and explains a question."""

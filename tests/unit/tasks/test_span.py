@@ -345,3 +345,13 @@ def test_a_small_model_learns_to_answer(tokenizer: Tokenizer, name: str) -> None
     answers = task.answers(records, features, outputs)
     assert task.evaluate(records, answers)["exact"] >= 0.75  # always the same answer: 0.33 at most
     assert task.faults(records, answers) == []
+
+
+def test_a_typed_question_needs_its_passage() -> None:
+    task = SquadTask()
+    record = task.from_text("Where is it?", "It is here.")
+    assert (record.question, record.context, record.is_labelled) == (
+        "Where is it?", "It is here.", False,
+    )  # fmt: skip
+    with pytest.raises(DataError, match="needs a passage"):
+        task.from_text("Where is it?")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from litebert.recipes.finetune.classification_work import score_table
+from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.train.evaluate import Evaluation, predict_outputs
 from litebert.train.step_losses import make_step_loss
@@ -39,8 +40,8 @@ class RecordWork:
 
     @property
     def step_loss(self) -> StepLoss:
-        """The loss that the task names."""
-        return make_step_loss(self.plan.task.loss, self.plan.task)
+        """What `[loss]` asks for, or the loss that the task names."""
+        return choose_loss(self.plan) or make_step_loss(self.plan.task.loss, self.plan.task)
 
     def baselines(self) -> Iterator[Baseline]:
         """Yield the task's own simple answers."""
@@ -96,6 +97,8 @@ class RecordWork:
         own: dict[str, str] = (
             {} if official is None else official(part.examples, part.features, outputs)
         )
+        # QuAC's own file of predictions has the name of ours.
+        own = {f"official-{n}" if n == "predictions.jsonl" else n: t for n, t in own.items()}
         return own | {
             "predictions.jsonl": "".join(_lines(task, part.examples, answers)),
             "scores.json": table + "\n",
