@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ SMALL = (
     " --set model.config.hidden_size=32 --set model.config.num_attention_heads=2"
 )
 """Added to `litebert train DATA`, so that the page is run in seconds."""
+QUICK = " --epochs 1 --seeds 1 --set train.threads=1 --set train.guard.enabled=false"
+"""Added to `litebert train ... --model my-encoder`."""
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 
 
@@ -56,12 +59,48 @@ def place(tmp_path: Path) -> Path:
     for block in blocks(ROOT / "docs" / "tutorials" / "pretrain-your-own.md"):
         if block.name.startswith(("lighthouse", "small")):
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+    write_records(tmp_path)
     programs = tmp_path / ".programs"
     programs.mkdir()
     program = programs / "litebert"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m litebert "$@"\n')
     program.chmod(0o755)
     return tmp_path
+
+
+def write_records(place: Path) -> None:
+    """The files of the tasks over records, small and original."""
+    sentences = ["Mira B-PER\nlives O\nin O\nUlm B-LOC\n", "rain O\nfell O\n"]
+    (place / "names.conll").write_text("\n".join(sentences * 20))
+    text = "The lake lies north of the mill. In winter the lake freezes."
+    asked = [
+        ("Where is the lake?", "north of the mill"),
+        ("What freezes?", "the lake"),
+        ("Who?", ""),
+    ]
+    articles = [
+        {"title": f"Lake {n}", "paragraphs": [{"context": text, "qas": [
+            {"id": f"{n}-{k}", "question": question, "is_impossible": not answer,
+             "answers": [{"text": answer, "answer_start": text.index(answer)}] if answer else []}
+            for k, (question, answer) in enumerate(asked)]}]}
+        for n in range(8)
+    ]  # fmt: skip
+    (place / "train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": articles}))
+    for part in ("train", "dev"):
+        for n in range(6):
+            passage = {"article": text, "id": f"middle{n}.txt", "answers": ["A"],
+                       "questions": ["Where is the lake?"], "options": [["north", "south", "far", "gone"]]}  # fmt: skip
+            folder = place / "race" / part / "middle"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{n}.txt").write_text(json.dumps(passage))
+    rows = [f"a kettle sings {n},a pot sings {n},{n % 5}" for n in range(30)]
+    (place / "pairs.csv").write_text("sentence1,sentence2,score\n" + "\n".join(rows) + "\n")
+    (place / "texts.csv").write_text("text\n" + "".join(f"a kettle sings {n}\n" for n in range(9)))
+    head = "sentence\tlabel\n"
+    tsv = "".join(f"the lamp works {n}\t1\nthe lamp broke {n}\t0\n" for n in range(12))
+    (place / "glue" / "SST-2").mkdir(parents=True)
+    for part in ("train", "dev"):
+        (place / "glue" / "SST-2" / f"{part}.tsv").write_text(head + tsv)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the pages show bash")
@@ -84,7 +123,8 @@ def test_everything_on_the_page_runs(page: Path, place: Path) -> None:
 def run_command(command: str, place: Path) -> None:
     is_training = re.match(r"litebert train \S+\.csv", command) and "--dry-run" not in command
     accepted = {0, 1} if command.startswith(("litebert data check", "litebert doctor")) else {0}
-    run(["bash", "-c", command + (SMALL if is_training else "")], place, command, accepted)
+    more = QUICK if "--model my-encoder" in command else SMALL if is_training else ""
+    run(["bash", "-c", command + more], place, command, accepted)
 
 
 def run(argv: list[str], place: Path, shown: str, accepted: set[int] | None = None) -> None:
