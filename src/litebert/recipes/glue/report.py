@@ -69,8 +69,10 @@ def report_lines(results: Sequence[TaskResult], submission: Submission | None) -
     for result in results:
         if result.status == "finished" and result.note:
             lines.append(f"{_TITLES[result.key]}: {result.note}")
-        beaten = result.baseline(MAJORITY)
-        if result.median is not None and beaten is not None and result.median <= beaten:
+        constant = result.baseline(MAJORITY)
+        if result.key == _WITHOUT or result.median is None or constant is None:
+            continue
+        if result.median <= constant:
             lines.append(
                 f"{_TITLES[result.key]}: no better than the constant answer; more epochs, another "
                 "learning rate (--set train.learning_rate=...) or a pretrained model"

@@ -106,9 +106,10 @@ def write_submission(
             filled[file.name] = f"{what} are {file.constant}: {why}"
         lines = (f"{index}\t{answers.get(index, file.constant)}\n" for index in range(rows))
         write_atomic(path, ("index\tprediction\n" + "".join(lines)).encode("utf-8"))
+        # After each file: answering the largest takes longer than most trainings.
+        state = {"format_version": 1, "answered": answered, "filled": filled}
+        write_atomic(out / STATE, (json.dumps(state, indent=2) + "\n").encode("utf-8"))
     write_atomic(out / ARCHIVE, _zip(folder))
-    state = {"format_version": 1, "answered": answered, "filled": filled}
-    write_atomic(out / STATE, (json.dumps(state, indent=2) + "\n").encode("utf-8"))
     ax = answer_ax(out, data, tell=tell) if "mnli" in finished else None
     return Submission(out / ARCHIVE, filled, ax)
 
