@@ -12,6 +12,7 @@ import numpy as np
 
 from litebert.errors import MissingDependencyError
 from litebert.recipes.finetune.calibrate import cross_fitted_ece
+from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
 from litebert.tasks.scores import SCORES
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from litebert.model.albert import AlbertWithHead
     from litebert.recipes.finetune.plan import Plan
+    from litebert.train.micro import StepLoss
 
 __all__ = ["MIN_CALIBRATION_EXAMPLES", "ClassificationWork", "final_scores", "score_table"]
 
@@ -34,10 +36,13 @@ MIN_CALIBRATION_EXAMPLES: Final = 50
 class ClassificationWork:
     """A `Work` on labelled texts and pairs."""
 
-    step_loss = None
-
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+
+    @property
+    def step_loss(self) -> StepLoss | None:
+        """What `[loss]` asks for, or None for the plain loss."""
+        return choose_loss(self.plan)
 
     @property
     def higher_is_better(self) -> bool:

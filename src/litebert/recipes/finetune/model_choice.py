@@ -11,6 +11,7 @@ from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count
 from litebert.model.presets import PRESETS, preset
+from litebert.recipes.finetune.adapt_options import with_added
 from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
 from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
@@ -80,7 +81,7 @@ def choose_model(
         if "/" not in model.source and not Path(model.source).exists():
             preset(model.source)  # refuses it, and names the nearest preset
         folder = model_folder(Path(model.source))
-        config = AlbertConfig.load(folder).replace(**changes)
+        config = with_added(AlbertConfig.load(folder).replace(**changes), settings.adapt)
         return ModelChoice(
             config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
         )
@@ -91,6 +92,7 @@ def choose_model(
         else (model.source, f"preset {model.source}")
     )
     config = preset(name, vocab_size=tokenizer.vocab_size).replace(**changes)
+    config = with_added(config, settings.adapt)
     return ModelChoice(config, tokenizer, None, f"{reason}, new weights (a preset is a shape only)")
 
 

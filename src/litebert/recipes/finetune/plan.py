@@ -19,6 +19,7 @@ from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
 from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
+from litebert.recipes.finetune.option_lines import option_lines
 from litebert.tasks.classification import SequenceClassification
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Plan:
             + (f"; {len(self.skipped):,} skipped" if self.skipped else ""),
             f"length    at most {task.max_length} tokens; {self.truncated_fraction:.1%} of the texts are cut",
             f"model     {self.model.describe()}",
+            *option_lines(self),
             f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
             f"learning rate {settings.train.learning_rate:g}",
         ]

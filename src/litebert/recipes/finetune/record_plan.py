@@ -17,6 +17,7 @@ from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
 from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
+from litebert.recipes.finetune.option_lines import option_lines
 from litebert.tasks.records import RECORD_KINDS
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from litebert.recipes.finetune.settings import DataSettings, FinetuneSettings
     from litebert.tasks.records import Feature, RecordTask
 
-__all__ = ["RecordPart", "RecordPlan", "make_record_plan", "record_texts"]
+__all__ = ["RecordPart", "RecordPlan", "make_record_plan", "record_lengths", "record_texts"]
 
 FEW_RECORDS: Final = 50
 _NAMES: Final = frozenset({"id", "group", "path", "line", "spans", "intent", "answers", "label"})
@@ -122,6 +123,7 @@ class RecordPlan:
             + (f"; {len(self.skipped):,} skipped" if self.skipped else ""),
             f"length    at most {task.max_length} tokens",
             f"model     {self.model.describe()}",
+            *option_lines(self),
             f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} "
             f"examples, learning rate {settings.train.learning_rate:g}",
             *(f"note      {note}" for note in self.notes),
@@ -231,6 +233,11 @@ def _within_positions(
 
 def _unlabelled(task: RecordTask, model: ModelChoice, records: Sequence[Any]) -> RecordPart:
     return RecordPart(records, task.features(records, model.tokenizer, labelled=False))
+
+
+def record_lengths(records: Sequence[Any]) -> list[int]:
+    """Return the characters of all texts in each record."""
+    return [sum(map(len, record_texts(record))) for record in records]
 
 
 def record_texts(record: Any) -> Iterator[str]:

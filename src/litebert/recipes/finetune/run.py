@@ -14,6 +14,7 @@ from litebert.checkpoint.saving import save_model
 from litebert.errors import MissingDependencyError, TrainingDiverged
 from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
+from litebert.recipes.finetune.adapt import freeze, loading_changes, with_parts
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.work import Work, work_of
@@ -173,8 +174,10 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
     if choice.folder is None:
         model = AlbertWithHead(choice.config, plan.task.head)
         start_simple(model, words)
+        freeze(model, plan.settings.adapt)
         return model
-    return load_model(
+    told = plan.settings.model.config.get("litebert", {}) | head_options(plan.task)
+    model = load_model(
         choice.folder,
         plan.task.head,
         allow_new_head=True,
@@ -183,9 +186,12 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
             **plan.settings.model.config,
             "id2label": plan.task.config_labels(),
             "problem_type": plan.task.problem_type,
-            "litebert": plan.settings.model.config.get("litebert", {}) | head_options(plan.task),
+            "litebert": loading_changes(choice.folder, told),
         },
     )
+    model = with_parts(model, choice.config)
+    freeze(model, plan.settings.adapt)
+    return model
 
 
 def _is_better(work: Work, new: SeedResult, old: list[SeedResult]) -> bool:

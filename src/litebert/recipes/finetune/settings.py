@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from litebert.recipes.finetune.adapt_settings import AdaptSettings
 from litebert.settings import Settings
+from litebert.train.loss_settings import LossSettings
 from litebert.train.settings import TrainSettings
 
 __all__ = ["DataSettings", "FinetuneSettings", "ModelSettings"]
@@ -67,6 +69,8 @@ class FinetuneSettings(Settings):
     task: dict[str, Any] = Field(default_factory=dict)
     """Options of a task over records, such as `stride` or `max_length`; see the task."""
     model: ModelSettings = ModelSettings()
+    adapt: AdaptSettings = AdaptSettings()
+    loss: LossSettings = LossSettings()
     train: TrainSettings = TrainSettings()
     num_seeds: int | None = Field(default=None, ge=1, le=100)
     """Runs with seeds train.seed, train.seed + 1, ...; the median and spread are reported. None: 3 for

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from litebert.recipes.finetune.option_lines import option_lines
 from litebert.recipes.finetune.paper import with_expectation, with_recipe
 from litebert.recipes.finetune.plan import Plan, make_table_plan
 from litebert.recipes.finetune.record_plan import RecordPlan, make_record_plan
@@ -84,9 +85,10 @@ def make_plan(settings: FinetuneSettings) -> AnyPlan:
     OPTIMIZERS.get(settings.train.optimizer)  # a wrong name is said before time is spent
     find_schedule(settings.train.schedule)
     settings = with_recipe(settings)
-    if settings.data.task in RECORD_KINDS:
-        return with_expectation(make_record_plan(settings))
-    return with_expectation(make_table_plan(settings))
+    make = make_record_plan if settings.data.task in RECORD_KINDS else make_table_plan
+    plan = make(settings)
+    option_lines(plan)  # what does not fit the task or the model is refused now
+    return with_expectation(plan)
 
 
 def work_of(plan: AnyPlan) -> Work:
