@@ -27,6 +27,7 @@ from litebert.recipes.prepare.pool import WorkerDied
 
 COMMANDS = (
     "train",
+    "tune",
     "evaluate",
     "predict",
     "quickstart",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from litebert.errors import SettingsError
+from litebert.model.sharing import num_attentions, num_ffns
 from litebert.recipes.finetune.defaults import NARROW, WIDE
 from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.tune.space import NAMED, Dimension, read_space
@@ -108,13 +109,13 @@ def _told_paths(told: FinetuneSettings) -> set[str]:
 
 
 def _refuse_other_shapes(space: tuple[Dimension, ...], plan: AnyPlan) -> None:
+    blocks = plan.model.config.plan
+    is_one_block = num_attentions(blocks) == num_ffns(blocks) == 1  # runs at any depth
+    free = _FREE_WITH_WEIGHTS - ({*NAMED["depth"]} if not is_one_block else set[str]())
     for dimension in space:
-        for path in dimension.paths:
-            if not path.startswith("model.config.") or path in _FREE_WITH_WEIGHTS - {
-                *(NAMED["depth"] if plan.model.config.litebert.sharing != "all" else ())
-            }:
-                continue
-            raise SettingsError(
-                f"tune.space: {dimension.name} changes the shape of the pretrained weights in "
-                f"{plan.model.folder}; leave it out, or search from scratch: --model auto"
-            )
+        if all(path in free or not path.startswith("model.config.") for path in dimension.paths):
+            continue
+        raise SettingsError(
+            f"tune.space: {dimension.name} changes the shape of the pretrained weights in "
+            f"{plan.model.folder}; leave it out, or search from scratch: --model auto"
+        )

@@ -6,16 +6,17 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.checkpoint.lock import RunLock
 from litebert.errors import MissingDependencyError, SettingsError
 from litebert.recipes.figures import save_plots
 from litebert.recipes.finetune.job import located
+from litebert.recipes.finetune.paper import with_recipe
 from litebert.recipes.finetune.run import BaselineScored, RunEvent
 from litebert.recipes.finetune.work import make_plan, work_of
 from litebert.recipes.tune.outcome import SearchOutcome
@@ -108,7 +109,7 @@ def plan_search(settings: SearchSettings) -> Search:
         DataError, CheckpointError: as `make_plan`.
         SettingsError: as `make_plan`, or a wrong space.
     """
-    told = training_part(settings)
+    told = with_recipe(training_part(settings))
     base = make_plan(told.model_copy(update={"num_seeds": told.num_seeds or 1}))
     space = choose_space(settings.tune, base, told)
     check_space(base, told, space)
@@ -308,13 +309,15 @@ class _Running:
 def _identity(search: Search) -> dict[str, Any]:
     """What trials must have in common, by the names that a person knows."""
     settings = located(search.told).model_dump(mode="json", exclude={"num_seeds", "has_baselines"})
-    train: dict[str, Any] = settings.pop("train")
+    flat: dict[str, Any] = {}
+    for section, value in settings.items():
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            flat |= {f"{section}.{name}": item for name, item in table.items()}
+        else:
+            flat[section] = value
     for free in ("threads", "trackers", "tracker_project", "log_steps", "keep_states"):
-        train.pop(free, None)
-    flat = {f"train.{name}": value for name, value in train.items()}
-    for section in ("data", "model", "task"):
-        table: Mapping[str, Any] = settings[section]
-        flat |= {f"{section}.{name}": value for name, value in table.items()}
+        flat.pop(f"train.{free}", None)
     tune = search.settings.tune
     digests = [table.sha256 for _, _, table in search.base.parts() if table is not None]
     flat |= {

@@ -103,7 +103,7 @@ class TrialStore:
         pruner = (
             optuna.pruners.NopPruner()
             if warmup is None
-            else optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup)
+            else optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup + 1)
         )
         with self._checked():
             url = URL.create("sqlite", database=str(path.absolute())).render_as_string()
