@@ -25,6 +25,17 @@ def evaluate(
     on_bad_row: BadRow = typer.Option(
         BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
     ),
+    slices: bool = typer.Option(
+        False, "--slices", help="Scores by length, class, and words that two texts share."
+    ),
+    abstain_below: float | None = typer.Option(
+        None, "--abstain-below", help="Withhold answers below this probability: what remains."
+    ),
+    target_accuracy: float | None = typer.Option(
+        None,
+        "--target-accuracy",
+        help="Find the probability from which answers are right so often.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
     """Score a model on labelled data, beside the most frequent answer."""
@@ -38,6 +49,9 @@ def evaluate(
         text_columns=tuple(text_column or ()),
         label_column=label_column,
         on_bad_row=on_bad_row.value,
+        has_slices=slices,
+        abstain_below=abstain_below,
+        target_accuracy=target_accuracy,
     )
     report = evaluate_folder(model, job)
     if as_json:

@@ -58,6 +58,13 @@ def predict(
     task: str | None = typer.Option(
         None, "--task", help="Kind of file, for models of records (squad, tagging, race ...)."
     ),
+    abstain_below: float | None = typer.Option(
+        None,
+        "--abstain-below",
+        min=0.0,
+        max=1.0,
+        help="Answers with a smaller probability become null.",
+    ),
     batch_tokens: int = typer.Option(
         2048, "--batch-tokens", min=1, help="Tokens of one forward pass."
     ),
@@ -68,6 +75,7 @@ def predict(
     standard input are texts, text<TAB>pair for models of pairs, or JSON objects. Models of records
     read the files that they are trained on: a file of questions, of sentences, of choices.
     """
+    from litebert.recipes.abstain import refuse_numbers
     from litebert.recipes.predict import PredictJob, predict_lines, predict_table, predict_text
     from litebert.recipes.prediction_rows import form_of
     from litebert.recipes.predictor import Predictor
@@ -78,6 +86,8 @@ def predict(
     if out is not None:
         _refuse_out(out, data if source in ("table", "lines") else None)
     predictor = Predictor.load(model)
+    if abstain_below is not None:
+        refuse_numbers(predictor.required_task)
     job = PredictJob(tuple(text_column or ()), encoding, batch_tokens)
     is_of_records = is_record_task(predictor)
     _refuse_unfit(source, data, task, is_of_records=is_of_records)
@@ -90,6 +100,7 @@ def predict(
             rows = predict_table(predictor, Path(data), job)
         else:
             rows = predict_text(predictor, data, pair)
+        rows.abstain_below = abstain_below
         for note in rows.notes:
             say(f"note      {note}")
         form = str(output_format)

@@ -14,11 +14,13 @@ from litebert.data.examples import make_examples
 from litebert.data.rows import BadRowPolicy, SkippedRow
 from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
+from litebert.recipes.abstain import Withheld, extra_values, refuse_numbers, withhold
 from litebert.recipes.predictor import Predictor
 from litebert.recipes.record_predict import RecordReport, evaluate_records, kind_of
+from litebert.recipes.slice_tables import slice_lines
 from litebert.tasks.baselines import majority_baseline
 from litebert.tasks.classification import SequenceClassification
-from litebert.tasks.evaluation import Evaluation, evaluate_answers
+from litebert.tasks.evaluation import Evaluation, confidence_of, evaluate_answers
 
 if TYPE_CHECKING:
     from litebert.data.readers import Source
@@ -41,6 +43,9 @@ class EvaluationJob:
         text_columns: columns with the texts; those of the training when empty.
         label_column: column with the label; that of the training when None.
         on_bad_row: stop at an unusable record, or leave it out and count it.
+        has_slices: show scores by length, class and shared words.
+        abstain_below: confidence below which an answer does not count as given.
+        target_accuracy: find the threshold from which on answers are right so often.
     """
 
     data: Path
@@ -50,6 +55,14 @@ class EvaluationJob:
     text_columns: tuple[str, ...] = ()
     label_column: str | None = None
     on_bad_row: BadRowPolicy = "error"
+    has_slices: bool = False
+    abstain_below: float | None = None
+    target_accuracy: float | None = None
+
+    @property
+    def is_abstaining(self) -> bool:
+        """Whether less certain answers are withheld."""
+        return self.abstain_below is not None or self.target_accuracy is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,8 @@ class EvaluationReport:
     majority: dict[str, float]
     skipped: tuple[SkippedRow, ...]
     seconds: float
+    has_slices: bool = False
+    withheld: Withheld | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `--json`."""
@@ -77,7 +92,7 @@ class EvaluationReport:
             "classes": [asdict(row) for row in self.evaluation.class_table],
             "confusion": self.evaluation.confusion,
             "seconds": self.seconds,
-        }
+        } | extra_values(self.evaluation.slices if self.has_slices else None, self.withheld)
 
     def lines(self) -> list[str]:
         """Return the scores for a person."""
@@ -98,7 +113,8 @@ class EvaluationReport:
                 f"{row.label:<{width}}  {row.precision:>9.3f}  {row.recall:>6.3f}  {row.f1:>6.3f}  {row.support:>8,}"
                 for row in self.evaluation.class_table
             ]
-        return lines
+        lines += slice_lines(self.evaluation.slices) if self.has_slices else []
+        return lines + ([self.withheld.line()] if self.withheld else [])
 
 
 def _number(value: float | None) -> str:
@@ -115,6 +131,8 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
     """
     predictor = Predictor.load(folder)
     task = predictor.required_task
+    if job.is_abstaining:
+        refuse_numbers(task)
     if not isinstance(task, SequenceClassification):
         _refuse_columns(job, task.name)
         return evaluate_records(
@@ -124,6 +142,9 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
             split=job.split,
             encoding=job.encoding,
             on_bad_row=job.on_bad_row,
+            has_slices=job.has_slices,
+            abstain_below=job.abstain_below,
+            target_accuracy=job.target_accuracy,
         )
     source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
     table = _choose(source, job.split)
@@ -135,6 +156,13 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
     logits = predictor.logits(examples)
     seconds = time.monotonic() - start
     labels = np.asarray([task.encode_label(example) for example in examples])
+    withheld = None
+    if job.is_abstaining:
+        withheld = withhold(
+            *confidence_of(task, logits, labels),
+            threshold=job.abstain_below,
+            wanted=job.target_accuracy,
+        )
     return EvaluationReport(
         metric=task.metric,
         examples=len(examples),
@@ -142,6 +170,8 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
         majority=majority_baseline(task, examples, examples).scores,
         skipped=tuple(skipped),
         seconds=seconds,
+        has_slices=job.has_slices,
+        withheld=withheld,
     )
 
 

@@ -61,6 +61,8 @@ class PredictionRows:
         self._rows = rows
         self._columns = columns
         self.notes = notes
+        self.abstain_below: float | None = None
+        """Answers with a smaller probability become null; None: all are given."""
 
     def lines(self, form: str) -> Iterator[str]:
         """Yield text lines with line ends.
@@ -73,9 +75,9 @@ class PredictionRows:
             DataError: a row has a column that the header has not.
         """
         if form == "plain":
-            return (_plain_line(prediction) for _, prediction in self._rows)
+            return (_plain_line(prediction, self.abstain_below) for _, prediction in self._rows)
         if form == "jsonl":
-            return (_json_line(row, prediction) for row, prediction in self._rows)
+            return (_json_line(row, found, self.abstain_below) for row, found in self._rows)
         if form in _DELIMITERS:
             return self._delimited_lines(_DELIMITERS[form])
         raise SettingsError(f"output format {form!r}; allowed: {', '.join(FORMS)}")
@@ -110,20 +112,23 @@ class PredictionRows:
                     "write JSON lines: --format jsonl"
                 )
             cells = [row.get(column) for column in columns]
-            writer.writerow([_cell(value) for value in (*cells, *_results(prediction).values())])
+            results = _results(prediction, self.abstain_below)
+            writer.writerow([_cell(value) for value in (*cells, *results.values())])
             yield _drained(buffer)
 
 
-def _json_line(row: Row, result: Result) -> str:
-    values = _results(result)
+def _json_line(row: Row, result: Result, abstain_below: float | None) -> str:
+    values = _results(result, abstain_below)
     if isinstance(result, Answer):  # its details stand beside the answer
         values = values | cast("Row", values.pop("details"))
     results = dict(zip(_result_names(row, values), values.values(), strict=True))
     return json.dumps(_plain_value(row | results), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _plain_line(result: Result) -> str:
+def _plain_line(result: Result, abstain_below: float | None) -> str:
     label = result.value if isinstance(result, Answer) else result.label
+    if _is_withheld(result, abstain_below):
+        return f"\t{result.score:.4f}\n"
     if isinstance(label, float | int):
         return f"{label:.6g}\n"
     if isinstance(label, tuple):
@@ -132,12 +137,18 @@ def _plain_line(result: Result) -> str:
     return f"{shown.translate(_ESCAPES)}\t{result.score:.4f}\n"
 
 
-def _results(result: Result) -> dict[str, Any]:
+def _is_withheld(result: Result, abstain_below: float | None) -> bool:
+    return abstain_below is not None and not result.score >= abstain_below
+
+
+def _results(result: Result, abstain_below: float | None = None) -> dict[str, Any]:
     """The result columns, numbers without the noise of float32."""
     if isinstance(result, Answer):
         values = {"prediction": result.value, "score": result.score, "details": result.details}
     else:
         values = result.to_json()
+    if _is_withheld(result, abstain_below):
+        values["prediction"] = None
     return {name: _rounded(value) for name, value in values.items()}
 
 

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from litebert.data.readers import ReadOptions
 from litebert.errors import DataError, SettingsError
+from litebert.recipes.abstain import Withheld, extra_values, withhold
+from litebert.recipes.finetune.record_mistakes import right_answers
+from litebert.recipes.finetune.record_plan import record_lengths
 from litebert.recipes.prediction_rows import PredictionRows
+from litebert.recipes.slice_tables import slice_lines
 from litebert.settings import read_toml
 from litebert.tasks.records import RECORD_KINDS, RecordTask
+from litebert.tasks.slices import SliceScore, record_slices
 from litebert.train.evaluate import predict_outputs
 
 if TYPE_CHECKING:
@@ -47,6 +52,8 @@ class RecordReport:
     faults: tuple[str, ...]
     skipped: tuple[SkippedRow, ...]
     seconds: float
+    slices: tuple[SliceScore, ...] | None = None
+    withheld: Withheld | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `--json`."""
@@ -61,7 +68,7 @@ class RecordReport:
             "baselines": self.baselines,
             "faults": list(self.faults),
             "seconds": self.seconds,
-        }
+        } | extra_values(self.slices, self.withheld)
 
     def lines(self) -> list[str]:
         """Return the scores for a person."""
@@ -75,6 +82,8 @@ class RecordReport:
         for name in names:
             others = "".join(f" {_number(b.get(name)):>16}" for b in self.baselines.values())
             lines.append(f"{name:<{width}} {_number(self.scores[name]):>8}{others}")
+        lines += slice_lines(self.slices or ())
+        lines += [self.withheld.line()] if self.withheld else []
         return lines + [f"warning   {fault}" for fault in self.faults]
 
 
@@ -169,8 +178,22 @@ def evaluate_records(
     split: str = "auto",
     encoding: str | None = None,
     on_bad_row: BadRowPolicy = "error",
+    has_slices: bool = False,
+    abstain_below: float | None = None,
+    target_accuracy: float | None = None,
 ) -> RecordReport:
     """Score a model on labelled records, beside simple answers where the source has a training part.
+
+    Args:
+        predictor: the model.
+        path: file or folder.
+        kind: how it is read.
+        split: part of the source.
+        encoding: codec, or None to find out.
+        on_bad_row: stop at an unusable record, or leave it out.
+        has_slices: score by length and label as well.
+        abstain_below: confidence below which an answer does not count as given.
+        target_accuracy: find the threshold from which on answers are right so often.
 
     Raises:
         SettingsError: no such kind or split.
@@ -192,6 +215,14 @@ def evaluate_records(
     start = time.monotonic()
     answers = answer_records(predictor, records)
     seconds = time.monotonic() - start
+    withheld = None
+    if abstain_below is not None or target_accuracy is not None:
+        withheld = withhold(
+            [answer.score for answer in answers],
+            right_answers(task, records, answers),
+            threshold=abstain_below,
+            wanted=target_accuracy,
+        )
     return RecordReport(
         metric=task.metric,
         records=len(records),
@@ -200,6 +231,10 @@ def evaluate_records(
         faults=tuple(task.faults(records, answers)),
         skipped=chosen.skipped,
         seconds=seconds,
+        slices=record_slices(task, records, answers, record_lengths(records))
+        if has_slices
+        else None,
+        withheld=withheld,
     )
 
 

@@ -17,6 +17,7 @@ from litebert.recipes.report_tables import (
     model_table,
     scores_table,
 )
+from litebert.recipes.slice_tables import abstention_table, slice_tables
 from litebert.recipes.verdict import BASELINE_NAMES, format_score, judge, readable
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def render_report(summary: RunSummary, plots: Mapping[str, Plot] | None = None) 
         ("classes", "Classes", _classes(summary)),
         ("confusion", "Confusion", _confusion(summary, figures)),
         ("answers", "Answers and targets", _points(figures)),
+        ("slices", "Scores by part", slice_tables(summary)),
+        ("abstention", "Answering only when sure", abstention_table(summary)),
         ("calibration", "Calibration", _calibration(summary, figures)),
         ("training", "Training", _training(summary, figures)),
         ("mistakes", "Worst mistakes", _mistakes(summary)),

@@ -9,9 +9,11 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from litebert.errors import CheckpointError
 from litebert.settings import Settings
+from litebert.tasks.abstention import AbstentionPoint
 from litebert.tasks.calibration import ReliabilityBin
 from litebert.tasks.evaluation import Mistake
 from litebert.tasks.metrics import ClassScore
+from litebert.tasks.slices import SliceScore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,6 +165,10 @@ class RunSummary(_Facts):
     """At the fitted temperature."""
     mistakes: tuple[Mistake, ...] = ()
     """Wrong answers with the largest loss, worst first."""
+    slices: tuple[SliceScore, ...] = ()
+    """Scores of parts of the evaluation examples."""
+    abstention: tuple[AbstentionPoint, ...] = ()
+    """Thresholds on confidence, and what remains above them."""
     lengths: dict[int, int] = Field(default_factory=dict[int, int])
     """Number of tokens before cutting -> number of training examples."""
     max_length: int = Field(default=128, ge=1)

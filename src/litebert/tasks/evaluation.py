@@ -9,9 +9,11 @@ import numpy as np
 
 from litebert.errors import DataError
 from litebert.tasks import calibration
+from litebert.tasks.abstention import AbstentionPoint, abstention_points
 from litebert.tasks.calibration import ReliabilityBin
 from litebert.tasks.metrics import ClassScore, class_table, confusion_matrix
 from litebert.tasks.multilabel import multilabel_table
+from litebert.tasks.slices import SliceScore, slice_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from litebert.data.examples import Example
     from litebert.tasks.classification import SequenceClassification
 
-__all__ = ["Evaluation", "Mistake", "evaluate_answers", "example_losses"]
+__all__ = ["Evaluation", "Mistake", "confidence_of", "evaluate_answers", "example_losses"]
 
 MAX_MISTAKES: Final = 50
 MAX_POINTS: Final = 2_000
@@ -57,6 +59,10 @@ class Evaluation:
     """Wrong answers with the largest loss, worst first."""
     points: tuple[tuple[float, float], ...] = ()
     """Regression: (truth, answer) in units of the target."""
+    slices: tuple[SliceScore, ...] = ()
+    """Scores by length, class, shared words and target."""
+    abstention: tuple[AbstentionPoint, ...] = ()
+    """Thresholds on confidence, and what remains above them; none for regression."""
 
 
 def evaluate_answers(
@@ -98,6 +104,7 @@ def evaluate_answers(
             scores,
             mistakes=_worst(named, losses, wrong, examples, max_mistakes),
             points=points,
+            slices=slice_scores(task, logits, labels, examples),
         )
     p = task.probabilities(logits)
     answers = task.decode(logits)
@@ -124,7 +131,22 @@ def evaluate_answers(
         confusion=confusion,
         reliability=calibration.reliability_bins(confidence, correct),
         mistakes=_worst(named, losses, wrong, examples, max_mistakes),
+        slices=slice_scores(task, logits, labels, examples),
+        abstention=abstention_points(np.array([a.score for a in answers]), ~wrong),
     )
+
+
+def confidence_of(
+    task: SequenceClassification,
+    logits: Float[np.ndarray, "N C"],
+    labels: Num[np.ndarray, "*S"],
+) -> tuple[Float[np.ndarray, " N"], Bool[np.ndarray, " N"]]:
+    """Return the probability of each answer, and whether the whole answer is right."""
+    p, truth = task.probabilities(logits), np.asarray(labels)
+    sure = np.array([answer.score for answer in task.decode(logits)])
+    if task.kind == "multilabel":
+        return sure, ((p >= task.threshold) == (truth == 1)).all(axis=1)
+    return sure, p.argmax(axis=1) == truth
 
 
 def example_losses(

@@ -7,8 +7,9 @@ import logging
 import shlex
 import statistics
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litebert.checkpoint.fs import write_atomic
 from litebert.errors import MissingDependencyError
@@ -105,6 +106,7 @@ def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
     command = (folder.path / "command.txt").read_text(encoding="utf-8").strip()
     summary = summarize(outcome, folder, command)
     folder.write_text(SUMMARY, summary.to_json())
+    _write_parts(summary, folder)
     try:
         plots = draw_plots(summary)
     except MissingDependencyError as error:
@@ -120,6 +122,17 @@ def finish_run(outcome: Outcome, folder: RunFolder) -> RunSummary:
         "metrics.jsonl", joined_metrics(folder, [seed.seed for seed in outcome.seeds])
     )
     return summary
+
+
+def _write_parts(summary: RunSummary, folder: RunFolder) -> None:
+    """Add slices and thresholds to `scores.json`; write the worst mistakes, one a line."""
+    path = folder.path / "scores.json"
+    scores: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    scores["slices"] = [asdict(item) for item in summary.slices]
+    scores["abstention"] = [asdict(item) for item in summary.abstention]
+    folder.write_json(path.name, scores)
+    lines = [json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in summary.mistakes]
+    folder.write_text("mistakes.jsonl", "".join(lines))
 
 
 def joined_metrics(folder: RunFolder, seeds: Iterable[int]) -> str:

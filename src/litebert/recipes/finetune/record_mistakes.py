@@ -11,7 +11,7 @@ from litebert.tasks.evaluation import MAX_MISTAKES, Mistake
 if TYPE_CHECKING:
     from litebert.tasks.records import Answer, RecordTask
 
-__all__ = ["worst_answers"]
+__all__ = ["right_answers", "worst_answers"]
 
 FULL: Final = 1.0 - 1e-9
 """Main scores are shares; at this one there is nothing wrong."""
@@ -35,6 +35,16 @@ def worst_answers(
     ]
     wrong.sort(key=lambda pair: -pair[0].score)
     return tuple(_mistake(task, record, answer) for answer, record in wrong[:max_mistakes])
+
+
+def right_answers(
+    task: RecordTask, records: Sequence[Any], answers: Sequence[Answer]
+) -> list[bool]:
+    """Return for each record whether its answer alone gets the full main score."""
+    return [
+        task.evaluate([record], [answer])[task.metric] >= FULL
+        for record, answer in zip(records, answers, strict=True)
+    ]
 
 
 def _mistake(task: RecordTask, record: Any, answer: Answer) -> Mistake:

@@ -14,7 +14,7 @@ from litebert.model.counting import parameter_count, unshared_parameter_count
 from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES
 from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.finetune.record_mistakes import worst_answers
-from litebert.recipes.finetune.record_plan import RecordPlan
+from litebert.recipes.finetune.record_plan import RecordPlan, record_lengths
 from litebert.recipes.run_folder import environment
 from litebert.recipes.summary import (
     BaselineScore,
@@ -28,6 +28,7 @@ from litebert.recipes.summary import (
 from litebert.settings import dump_toml
 from litebert.tasks.evaluation import evaluate_answers
 from litebert.tasks.labels import label_names
+from litebert.tasks.slices import record_slices
 
 if TYPE_CHECKING:
     from litebert.data.examples import Example
@@ -125,6 +126,8 @@ def _of_table(outcome: Outcome, folder: RunFolder) -> dict[str, Any]:
         "ece_before": outcome.ece_before,
         "reliability": evaluation.reliability,
         "mistakes": evaluation.mistakes,
+        "slices": evaluation.slices,
+        "abstention": evaluation.abstention,
     }
 
 
@@ -140,6 +143,7 @@ def _of_records(outcome: Outcome, folder: RunFolder) -> dict[str, Any]:
         "inferred": outcome.plan.notes,
         "scores": dict(task.evaluate(part.examples, answers)),
         "mistakes": worst_answers(task, part.examples, answers),
+        "slices": record_slices(task, part.examples, answers, record_lengths(part.examples)),
     }
 
 
