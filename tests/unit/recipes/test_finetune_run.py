@@ -82,6 +82,10 @@ def test_each_kind_of_label(tmp_path: Path, kind: str) -> None:
     lines = "\n".join(result_lines(outcome, folder))
     assert "this model" in lines
     scores = json.loads((folder.path / "scores.json").read_text("utf-8"))
+    assert isinstance(scores["slices"], list) and isinstance(scores["abstention"], list)
+    mistakes = (folder.path / "mistakes.jsonl").read_text("utf-8").splitlines()
+    losses = [json.loads(line)["loss"] for line in mistakes]
+    assert losses == sorted(losses, reverse=True)
     written = (folder.path / "predictions.jsonl").read_text("utf-8")
     held = [json.loads(line) for line in written.splitlines()]
     evaluation = tmp_path / "held.csv"

@@ -120,6 +120,10 @@ def test_the_saved_model_answers_and_is_scored(tagged: tuple[Any, Any, Path]) ->
     report: Any = evaluate_folder(folder.path, EvaluationJob(data=file))
     assert report.records == 60 and report.to_dict()["scores"]["entity_f1"] >= 0
     assert any("entity_f1" in line for line in report.lines())
+    job = EvaluationJob(data=file, has_slices=True, target_accuracy=0.01)
+    report = evaluate_folder(folder.path, job)
+    assert {item["by"] for item in report.to_dict()["slices"]} == {"length"}
+    assert any(line.startswith("abstain") for line in report.lines())
 
 
 def test_one_text_is_tagged(tagged: tuple[Any, Any, Path]) -> None:
