@@ -46,3 +46,17 @@ def test_equal_sizes_without_a_projection(make_config):
     model = AlbertWithHead(make_config(**SMALL, embedding_size=16), "sequence").eval()
     start_simple(model)
     assert model(torch.ones(1, 3, dtype=torch.long)).logits.isfinite().all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"litebert": {"num_key_value_heads": 2}}])
+def test_a_token_attends_to_its_like(make_config, changes):
+    """One attention head finds where a token occurs again; the others still see the mean."""
+    torch.manual_seed(0)
+    model = AlbertWithHead(make_config(**SMALL, **changes), "sequence").eval()
+    start_simple(model, 10 * torch.randn(50, 8), has_matching_head=True)
+    words = torch.randperm(40)[:20] + 5
+    ids = torch.cat([words, words])[None]  # each token occurs twice
+    attentions = model(ids, output_attentions=True).attentions[0][0]  # [A, S, S]
+    like = torch.eye(20).repeat(2, 2).bool()
+    assert attentions[0][like].mean() > 2 * attentions[0][~like].mean()
+    assert attentions[1:][:, like].mean() < 1.1 * attentions[1:][:, ~like].mean()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from litebert.model.albert import AlbertWithHead
     from litebert.recipes.finetune.plan import Plan
+    from litebert.tasks.classification import SequenceClassification
     from litebert.train.micro import StepLoss
 
 __all__ = ["MIN_CALIBRATION_EXAMPLES", "ClassificationWork", "final_scores", "score_table"]
@@ -81,6 +82,11 @@ class ClassificationWork:
         """Score logits of the evaluation examples."""
         return self.plan.task.score(outputs, self.plan.eval.labels())
 
+    def task_of(self, chosen: SeedResult) -> SequenceClassification:
+        """Return the task that a seed answers, uncalibrated."""
+        del chosen
+        return self.plan.task
+
     def finish(
         self,
         model: AlbertWithHead,
@@ -92,7 +98,8 @@ class ClassificationWork:
         plan = self.plan
         labels, logits = plan.eval.labels(), chosen.logits
         is_enough = len(labels) >= MIN_CALIBRATION_EXAMPLES
-        task = plan.task.calibrated(logits, labels) if is_enough else plan.task
+        plain = self.task_of(chosen)
+        task = plain.calibrated(logits, labels) if is_enough else plain
         test_scores: dict[str, float] = {}
         if plan.test is not None:
             test_scores = task.score(_logits(model, plan.test.encoded), plan.test.labels())
@@ -102,10 +109,8 @@ class ClassificationWork:
             seeds,
             chosen=chosen,
             task=task,
-            ece_before=None
-            if task.kind == "regression"
-            else plan.task.score(logits, labels)["ece"],
-            ece_after=cross_fitted_ece(plan.task, logits, labels)
+            ece_before=None if task.kind == "regression" else plain.score(logits, labels)["ece"],
+            ece_after=cross_fitted_ece(plain, logits, labels)
             if is_enough and task.kind != "regression"
             else None,
             test_scores=test_scores,

@@ -24,7 +24,8 @@ def estimate_lines(plan: Any) -> list[str]:
 
     The time assumes half of the matrix speed measured now; what is reached varies with the shape.
     """
-    from litebert.model.counting import activation_bytes, flops_per_token, parameter_count
+    from litebert.model.counting import activation_bytes, flops_per_token
+    from litebert.recipes.finetune.adapt import count_trained
     from litebert.train.precision import choose_precision
 
     config, train = plan.model.config, plan.settings.train
@@ -33,10 +34,14 @@ def estimate_lines(plan: Any) -> list[str]:
     length = max(1, round(plan.train.num_tokens / len(plan.train.encoded)))
     tokens = plan.num_steps * train.batch_size * length * plan.num_seeds
     seconds = 3 * tokens * flops_per_token(config, length) / speed
-    weights = 16 * parameter_count(config, head=plan.task.head)  # weight, gradient, two moments
+    counts = count_trained(config, plan.task.head, plan.settings.adapt)
+    # Every weight; its gradient, two moments and perhaps its mean where it is trained.
+    weights = 4 * counts.total + (16 if train.averaging else 12) * counts.trained
     held = activation_bytes(
         config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
     )
+    if plan.settings.loss.r_drop:  # two passes in one graph
+        seconds, held = 2 * seconds, 2 * held
     duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"
     seeds = "" if plan.num_seeds == 1 else f" for {plan.num_seeds} seeds (--seeds 1 trains once)"
     return [

@@ -18,6 +18,7 @@ from litebert.data.split import split_examples
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
 from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
+from litebert.recipes.finetune.few_shot_choice import choose_few_shot
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.recipes.finetune.option_lines import option_lines
 from litebert.tasks.classification import SequenceClassification
@@ -70,6 +71,7 @@ class Plan:
         tables: what train, eval and test were read from; None where there is none.
         lengths: tokens before cutting -> number of training examples.
         notes: further decisions, in words.
+        is_few_shot: training is on pairs of examples, see `few_shot`.
     """
 
     settings: FinetuneSettings
@@ -84,6 +86,7 @@ class Plan:
     tables: tuple[Table | None, Table | None, Table | None]
     lengths: dict[int, int]
     notes: tuple[str, ...] = field(default=())
+    is_few_shot: bool = False
 
     @property
     def num_seeds(self) -> int:
@@ -179,6 +182,8 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
     test = _test_examples(source, schema, data, skipped)
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, example_texts(examples), len(examples))
+    is_few_shot, reason = choose_few_shot(settings, task, model, examples)
+    notes.extend([reason] if reason else [])
     settings = settings.model_copy(
         update={
             "train": default_train_settings(settings.train, model, len(examples)),
@@ -200,6 +205,7 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
         tables=(source.train, source.eval, source.test),
         lengths=dict(Counter(lengths)),
         notes=tuple(notes),
+        is_few_shot=is_few_shot,
     )
 
 

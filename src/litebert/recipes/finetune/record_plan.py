@@ -172,7 +172,8 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
         else settings.task | {"max_length": data.max_length}
     )
     task = kind.make_task(train_records, told)
-    texts = [text for record in train_records for text in record_texts(record)]
+    # A passage comes with each of its questions; once is enough.
+    texts = list(dict.fromkeys(t for record in train_records for t in record_texts(record)))
     model = choose_model(settings, task, texts, len(train_records))
     task = _within_positions(task, model, train_records, told, kind.make_task)
     train = RecordPart(train_records, task.features(train_records, model.tokenizer, labelled=True))

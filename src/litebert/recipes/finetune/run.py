@@ -11,10 +11,12 @@ import torch
 
 from litebert.checkpoint.folder import load_model
 from litebert.checkpoint.saving import save_model
+from litebert.checkpoint.sentence_transformers import write_sentence_transformers
 from litebert.errors import MissingDependencyError, TrainingDiverged
 from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
 from litebert.recipes.finetune.adapt import freeze, loading_changes, with_parts
+from litebert.recipes.finetune.few_shot_work import FewShotWork
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.work import Work, work_of
@@ -98,12 +100,15 @@ def run_plan(
         train = train.model_copy(update={"seed": train.seed + number})
         on_event(SeedStarted(train.seed, number + 1, plan.num_seeds))
         try:
-            model, result = _train_seed(work, train, folder, on_event, stop, resume=resume)
+            trained = _train_seed(work, train, folder, on_event, stop, resume=resume)
         except TrainingDiverged as error:
             failure = error
             seeds.append(SeedResult(train.seed, None, str(error)))
             on_event(SeedFinished(seeds[-1]))
             continue
+        if trained is None:  # stopped after its last step
+            return Outcome(plan, tuple(baselines), tuple(seeds), signal=stop.signal)
+        model, result = trained
         if result.status == "interrupted":
             return Outcome(plan, tuple(baselines), tuple(seeds), signal=result.signal)
         outputs = work.answer(model)
@@ -125,8 +130,11 @@ def _train_seed(
     stop: StopRequest,
     *,
     resume: bool,
-) -> tuple[AlbertWithHead, FitResult]:
+) -> tuple[AlbertWithHead, FitResult] | None:
     plan = work.plan
+    state_dir = folder.checkpoints(train.seed)
+    if isinstance(work, FewShotWork):
+        return work.train_seed(train, state_dir, on_event, stop, resume=resume)
     words = _word_vectors(plan)
 
     def make_model(seed: int) -> AlbertWithHead:
@@ -139,7 +147,7 @@ def _train_seed(
         train,
         evaluate=work.evaluator(),
         step_loss=work.step_loss,
-        state_dir=folder.checkpoints(train.seed),
+        state_dir=state_dir,
         resume=resume,
         on_event=on_event,
         stop=stop,
@@ -173,7 +181,8 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
     choice = plan.model
     if choice.folder is None:
         model = AlbertWithHead(choice.config, plan.task.head)
-        start_simple(model, words)
+        is_pair: bool = getattr(plan.task, "is_pair", False)
+        start_simple(model, words, has_matching_head=is_pair)
         freeze(model, plan.settings.adapt)
         return model
     told = plan.settings.model.config.get("litebert", {}) | head_options(plan.task)
@@ -222,6 +231,9 @@ def _finish(
         model.load_state_dict(kept)
     else:
         save_model(model, folder.last, plan.model.tokenizer, task)
+    if model.head == "embedding" and model.config.model_type == "albert":
+        for place in (folder.best, folder.last):
+            write_sentence_transformers(place, model.config, plan.task.max_length)
     for name, text in work.files(outcome).items():
         folder.write_text(name, text)
     return outcome

@@ -72,6 +72,9 @@ class FinetuneSettings(Settings):
     adapt: AdaptSettings = AdaptSettings()
     loss: LossSettings = LossSettings()
     train: TrainSettings = TrainSettings()
+    few_shot: bool | None = None
+    """Learn from pairs of examples, then a linear head on the vectors. None: where a pretrained encoder
+    meets at most 64 examples of a class, and neither rate, batch size nor length of training is told."""
     num_seeds: int | None = Field(default=None, ge=1, le=100)
     """Runs with seeds train.seed, train.seed + 1, ...; the median and spread are reported. None: 3 for
     fewer than 10,000 training rows, where one seed says little, else 1."""

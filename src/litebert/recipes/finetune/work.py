@@ -97,6 +97,10 @@ def work_of(plan: AnyPlan) -> Work:
         from litebert.recipes.finetune.record_work import RecordWork
 
         return RecordWork(plan)
+    if plan.is_few_shot:
+        from litebert.recipes.finetune.few_shot_work import FewShotWork
+
+        return FewShotWork(plan)
     from litebert.recipes.finetune.classification_work import ClassificationWork
 
     return ClassificationWork(plan)

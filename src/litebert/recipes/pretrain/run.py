@@ -72,7 +72,7 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
     if plan.folder is None:
         model = make_pretraining_model(plan.config, plan.settings.objectives)
         if plan.settings.model.start == "word_vectors" and isinstance(model, AlbertWithHead):
-            start_simple(model, _word_vectors(plan))
+            start_simple(model, _word_vectors(plan), has_matching_head=True)
         return model
     return load_model(
         plan.folder,
