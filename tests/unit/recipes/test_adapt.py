@@ -252,3 +252,13 @@ def test_counting_needs_no_weights() -> None:
     found = count_trained(config, "sequence", AdaptSettings(method="lora"))
     assert found.trained == 12 * 8 * (4 * 8192 + 2 * 20_480) + 4096**2 + 4096 + 2 * 4096 + 2
     assert found.describe().endswith(" %)") or found.describe().endswith("%)")
+
+
+def test_the_estimate_knows_what_is_trained(table: Path, model_dir: Path) -> None:
+    def megabytes(*told: str) -> int:
+        line = make_plan(settings(table, model_dir, *told, "train.precision=fp32")).estimate()[1]
+        return int(line.split("about ")[1].split(" MB")[0].replace(",", ""))
+
+    wide = ("model.config.litebert.lora_rank=4096",)  # so that weights count
+    every, few = megabytes(*wide), megabytes(*wide, "adapt.method=head")
+    assert few < every < megabytes(*wide, "train.averaging.kind=ema")
