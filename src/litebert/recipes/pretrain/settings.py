@@ -41,8 +41,8 @@ class PretrainModel(Settings):
     """Values of the model configuration to change, such as `num_hidden_layers`."""
     start: Literal["official", "word_vectors"] = "official"
     """Where new weights begin: truncated normal, as published; or pieces of like use with like
-    vectors (co-occurrence in the shards) and attention that begins as a mean of the words, for runs
-    that are too short to find that out."""
+    vectors (co-occurrence in the shards), attention that begins as a mean of the words, and one
+    attention head that begins by finding equal tokens; for runs too short to find that out."""
 
 
 class PretrainTrain(TrainSettings):
