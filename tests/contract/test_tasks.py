@@ -58,7 +58,9 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 def test_every_task_has_samples() -> None:
     records = {name for name in TASKS if hasattr(TASKS.get(name), "features")}
-    learnt = {"embedding_classification"}  # made by a run: tests/unit/tasks/test_embedding_classification.py
+    learnt = {
+        "embedding_classification"
+    }  # made by a run: tests/unit/tasks/test_embedding_classification.py
     assert set(TASKS) - records - learnt == set(SAMPLES), "tasks over records: test_record_kinds.py"
 
 

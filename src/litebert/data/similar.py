@@ -21,7 +21,7 @@ __all__ = ["SimilarColumns", "SimilarRecord", "read_named_pairs", "read_similar"
 
 _ANCHORS: Final = ("anchor", "query", "question", "sentence", "text", "sentence1", "text1")
 _POSITIVES: Final = ("positive", "positives", "pos")
-_NEGATIVE: Final = re.compile(r"(hard)?neg(ative)?s?\d*")
+_NEGATIVE: Final = re.compile(r"(hard)?(neg|negative)s?\d*")
 _PAIRS: Final = (
     *PAIR_NAMES, ("anchor", "positive"), ("query", "document"), ("query", "answer"),
     ("query", "text"), ("question", "answer"), ("question", "context"), ("question", "passage"),

@@ -7,13 +7,14 @@ the others would wait for ever.
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
-import pickle
 import signal
 from collections import deque
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -173,7 +174,8 @@ def _work(source: BatchSource, pipe: Connection) -> None:
 def _portable(error: Exception) -> Exception:
     """Return the error itself where it survives the way to the parent, else its words."""
     try:
-        return pickle.loads(pickle.dumps(error))  # noqa: S301 - our own object of this moment
+        ForkingPickler.dumps(error)
+        return copy.copy(error)  # made anew from its arguments, as at the other end
     except Exception:
         return DataError(f"{type(error).__name__}: {error}")
 
