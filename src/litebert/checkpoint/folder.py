@@ -18,7 +18,7 @@ from torch import nn
 
 from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, WEIGHTS_FILE, check_folder
 from litebert.checkpoint.keys import ARCHITECTURE_HEADS, CLASSIFIER_HEADS, resolve
-from litebert.checkpoint.matching import OUR_PREFIX, check_memory, fill, match
+from litebert.checkpoint.matching import OUR_PREFIX, Match, check_memory, fill, match
 from litebert.checkpoint.saving import save_model
 from litebert.checkpoint.skeleton import reserve, skeleton
 from litebert.checkpoint.vocabulary import check_vocabulary
@@ -30,7 +30,7 @@ from litebert.model.config import AlbertConfig, read_config_json
 from litebert.model.layers import init_weights
 from litebert.model.sharing import num_attentions, num_ffns
 
-__all__ = ["load_encoder", "load_model", "save_model", "saved_head"]
+__all__ = ["load_encoder", "load_model", "save_model", "saved_head", "untrained_parts"]
 
 EncoderT = TypeVar("EncoderT", bound=AlbertModel)
 HeadT = TypeVar("HeadT", bound=AlbertWithHead)
@@ -141,6 +141,27 @@ def load_model(
         allow_missing_pooler=allow_missing_pooler,
     )
     return model.to(device).eval()
+
+
+def untrained_parts(
+    folder: Path, head: str, *, changes: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """Return what `load_model` with new parts allowed would start anew: head words, or "pooler".
+
+    Nothing but names and shapes is read.
+
+    Raises:
+        CheckpointError, SettingsError: as `load_model`.
+    """
+    opened = _open(folder, check_tokenizer=True)
+    with skeleton():
+        model = AlbertWithHead(opened.config.replace(**(changes or {})), head)
+    if head == "embedding" and model.config.litebert.pooling == "mean" and not _has_pooler(opened):
+        model.model.pooler = None
+    plan = _match(
+        model, opened, head, allow_new_head=True, allow_missing_pooler=True, is_quiet=True
+    )
+    return tuple(plan.fresh)
 
 
 def saved_head(folder: Path) -> str | None:
@@ -260,18 +281,10 @@ def _fill_model(
 ) -> None:
     """Give a model that was built as a skeleton its memory and its weights."""
     files, config = opened.files, opened.config
-    found = resolve(
-        files.entries,
-        inner=config.inner_group_num,
-        classifier=next(
-            (h for h in (opened.saved_head, head) if h in CLASSIFIER_HEADS), "sequence"
-        ),
-        own_layout=opened.own_layout,
-    )
-    plan = match(
-        model.state_dict(),
-        files,
-        found,
+    plan = _match(
+        model,
+        opened,
+        head,
         allow_new_head=allow_new_head,
         allow_missing_pooler=allow_missing_pooler,
     )
@@ -280,6 +293,34 @@ def _fill_model(
     fill(model.state_dict(), plan, files.path)
     for part in plan.fresh:
         _start_anew(model, part, config.initializer_range)
+
+
+def _match(
+    model: nn.Module,
+    opened: _Opened,
+    head: str | None,
+    *,
+    allow_new_head: bool,
+    allow_missing_pooler: bool,
+    is_quiet: bool = False,
+) -> Match:
+    files, config = opened.files, opened.config
+    found = resolve(
+        files.entries,
+        inner=config.inner_group_num,
+        classifier=next(
+            (h for h in (opened.saved_head, head) if h in CLASSIFIER_HEADS), "sequence"
+        ),
+        own_layout=opened.own_layout,
+    )
+    return match(
+        model.state_dict(),
+        files,
+        found,
+        allow_new_head=allow_new_head,
+        allow_missing_pooler=allow_missing_pooler,
+        is_quiet=is_quiet,
+    )
 
 
 def _start_anew(model: nn.Module, part: str, std: float) -> None:

@@ -55,6 +55,7 @@ def match(
     *,
     allow_new_head: bool,
     allow_missing_pooler: bool,
+    is_quiet: bool = False,
 ) -> Match:
     """Plan the loading of `files` into a model.
 
@@ -64,6 +65,7 @@ def match(
         found: the folder's names in our terms.
         allow_new_head: a head that is absent, incomplete or of another shape becomes new, whole.
         allow_missing_pooler: the same for the pooler.
+        is_quiet: do not log what is left out and what is new.
 
     Raises:
         CheckpointError: weights missing, unexpected, given twice, of another shape or no floats.
@@ -107,9 +109,9 @@ def match(
     }
     _check_types(plan.values(), files.path)
     left_out = sorted(part for part in unused - parts if part is not None)
-    if left_out:
+    if left_out and not is_quiet:
         _log.info("%s: weights not used by this model: %s", files.path, ", ".join(left_out))
-    if fresh:
+    if fresh and not is_quiet:
         _log.warning("%s: new, untrained weights for: %s", files.path, ", ".join(sorted(fresh)))
     return Match(plan, sorted(fresh), left_out)
 

@@ -15,6 +15,7 @@ from litebert.recipes.finetune.calibrate import cross_fitted_ece
 from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
+from litebert.tasks.classification_faults import below_chance, classification_faults
 from litebert.tasks.scores import SCORES
 from litebert.train.evaluate import Evaluate, Evaluator, predict_logits
 
@@ -114,6 +115,10 @@ class ClassificationWork:
             if is_enough and task.kind != "regression"
             else None,
             test_scores=test_scores,
+            faults=(
+                *classification_faults(plain, logits, labels),
+                *below_chance(plain, _last_accuracy(chosen), labels),
+            ),
         )
 
     def files(self, outcome: Outcome) -> dict[str, str]:
@@ -131,6 +136,10 @@ def _logits(model: AlbertWithHead, encoded: list[Any]) -> Float[np.ndarray, "N C
     logits = predict_logits(model, encoded)
     assert logits is not None  # noqa: S101 - only a stop request gives None
     return logits
+
+
+def _last_accuracy(chosen: SeedResult) -> float | None:
+    return None if chosen.result is None else chosen.result.last_metrics.get("accuracy")
 
 
 def _prediction_lines(outcome: Outcome) -> str:

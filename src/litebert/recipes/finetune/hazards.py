@@ -6,19 +6,23 @@ another model's vocabulary, rates that large models do not bear); the limits are
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from litebert.recipes.finetune.defaults import NARROW, WIDE
+from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.record_plan import RecordPlan
 
 if TYPE_CHECKING:
     from litebert.data.batch import EncodedExample
     from litebert.recipes.finetune.work import AnyPlan
 
-__all__ = ["advice", "hazards"]
+__all__ = ["advice", "hazards", "with_warnings"]
+
+P = TypeVar("P")
 
 CUT_FRACTION: Final = 0.2
 """Share of cut training texts that is worth a warning."""
@@ -41,6 +45,43 @@ def hazards(plan: AnyPlan) -> tuple[str, ...]:
     """Return what is likely to spoil the training, each with what to do; usually nothing."""
     found = (_cut, _steps, _vocabulary, _spelling, _rate, _same)
     return tuple(sentence for rule in found for sentence in rule(plan))
+
+
+def with_warnings(plan: P) -> P:
+    """Return a plan that warns of what is likely to spoil it, and notes which weights are new.
+
+    Raises:
+        CheckpointError: weights or vocabulary of the folder to start from are not usable.
+    """
+    found: Any = plan
+    fresh = _fresh(found)
+    notes = found.notes
+    if fresh:
+        notes = (
+            *notes,
+            f"new, untrained weights for: {', '.join(fresh)}; {found.model.folder} has none that fit, so "
+            "they learn from these examples alone",
+        )
+    return dataclasses.replace(found, notes=notes, warnings=hazards(found))
+
+
+def _fresh(plan: Any) -> tuple[str, ...]:
+    """Return the parts that the folder to start from does not have."""
+    if plan.model.folder is None or getattr(plan, "is_few_shot", False):
+        return ()
+    # torch takes a second to import, and a plan is read by commands that do not train.
+    from litebert.checkpoint.folder import untrained_parts
+    from litebert.recipes.finetune.adapt import loading_changes
+
+    config: dict[str, Any] = plan.settings.model.config
+    options = config.get("litebert", {}) | head_options(plan.task)
+    changes = {
+        **config,
+        "id2label": plan.task.config_labels(),
+        "problem_type": plan.task.problem_type,
+        "litebert": loading_changes(plan.model.folder, options),
+    }
+    return untrained_parts(plan.model.folder, plan.task.head, changes=changes)
 
 
 def advice(warnings: Sequence[str]) -> str:
@@ -167,5 +208,4 @@ def _sample_texts(plan: AnyPlan) -> list[str]:
 
 
 def _longest(example: EncodedExample) -> int:
-    lengths = example.sequence_lengths
-    return len(example) if lengths is None else int(np.max(lengths))
+    return int(np.max(example.sequence_lengths)) if example.sequence_lengths else len(example)

@@ -15,6 +15,7 @@ from litebert.checkpoint.fs import write_atomic
 from litebert.errors import MissingDependencyError
 from litebert.recipes.card import render_card
 from litebert.recipes.figures import save_plots
+from litebert.recipes.finetune.hazards import advice
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.summary import summarize
 from litebert.recipes.plots import draw_plots
@@ -162,7 +163,9 @@ def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
         )
     if metric in outcome.test_scores:
         lines.append(f"  {'test set':<10} {outcome.test_scores[metric]:.4f}")
-    lines += ["", judge(summary).sentence, *(f"warning   {fault}" for fault in outcome.faults), ""]
+    lines += ["", judge(summary).sentence, *(f"warning   {fault}" for fault in outcome.faults)]
+    lines += [f"          {advice(outcome.plan.warnings)}"] if outcome.faults else []
+    lines.append("")
     lines += [
         f"report    {folder.path / 'report.html'}",
         f"plots     {folder.plots}",

@@ -71,6 +71,7 @@ class Plan:
         tables: what train, eval and test were read from; None where there is none.
         lengths: tokens before cutting -> number of training examples.
         notes: further decisions, in words.
+        warnings: what is likely to spoil the training, see `hazards`.
         is_few_shot: training is on pairs of examples, see `few_shot`.
     """
 
@@ -86,6 +87,7 @@ class Plan:
     tables: tuple[Table | None, Table | None, Table | None]
     lengths: dict[int, int]
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     is_few_shot: bool = False
 
     @property
@@ -131,7 +133,8 @@ class Plan:
             f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
             f"learning rate {settings.train.learning_rate:g}",
         ]
-        return lines + [f"note      {note}" for note in self.notes]
+        lines += [f"note      {note}" for note in self.notes]
+        return lines + [f"warning   {warning}" for warning in self.warnings]
 
     def estimate(self) -> list[str]:
         """Return the expected time and memory of the whole run, as lines for a person."""

@@ -70,6 +70,7 @@ class RecordPlan:
         sources: what train, eval and test were read from; None where held out or absent.
         skipped: records left out, each with its reason.
         notes: what was found and decided, in words.
+        warnings: what is likely to spoil the training, see `hazards`.
     """
 
     settings: FinetuneSettings
@@ -81,6 +82,7 @@ class RecordPlan:
     sources: tuple[RecordSplit[Any] | None, ...]
     skipped: tuple[SkippedRow, ...]
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     @property
     def num_seeds(self) -> int:
@@ -127,6 +129,7 @@ class RecordPlan:
             f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} "
             f"examples, learning rate {settings.train.learning_rate:g}",
             *(f"note      {note}" for note in self.notes),
+            *(f"warning   {warning}" for warning in self.warnings),
         ]
 
     def estimate(self) -> list[str]:

@@ -17,6 +17,7 @@ from litebert.model.albert import AlbertWithHead
 from litebert.model.simple_start import start_simple
 from litebert.recipes.finetune.adapt import freeze, loading_changes, with_parts
 from litebert.recipes.finetune.few_shot_work import FewShotWork
+from litebert.recipes.finetune.hazards import advice
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.work import Work, work_of
@@ -118,8 +119,21 @@ def run_plan(
             best = (model, result)
         seeds.append(seed)
     if best is None:
-        raise failure or TrainingDiverged("no seed finished", step=0)
+        raise _explained(failure, plan)
     return _finish(work, folder, baselines, seeds, *best)
+
+
+def _explained(failure: TrainingDiverged | None, plan: AnyPlan) -> TrainingDiverged:
+    """Say after the last failure what to look at."""
+    if failure is None:
+        return TrainingDiverged("no seed finished", step=0)
+    seeds = (
+        ""
+        if plan.num_seeds == 1
+        else f"none of {plan.num_seeds} seeds could be trained; the last: "
+    )
+    failure.args = (f"{seeds}{failure}. {advice(plan.warnings)}",)
+    return failure
 
 
 def _train_seed(

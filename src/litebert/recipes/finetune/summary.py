@@ -12,6 +12,7 @@ from litebert import __version__
 from litebert.data.records import RecordSplit
 from litebert.model.counting import parameter_count, unshared_parameter_count
 from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES
+from litebert.recipes.finetune.hazards import CUT_FRACTION
 from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.finetune.record_mistakes import worst_answers
 from litebert.recipes.finetune.record_plan import RecordPlan, record_lengths
@@ -222,7 +223,8 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
             f"{len(outcome.plan.skipped)} records were left out, first {first.path.name}:{first.line}: {first.reason}"
         )
     found.extend(outcome.faults)
-    if getattr(outcome.plan, "truncated_fraction", 0.0) > 0.05:
+    found.extend(outcome.plan.warnings)
+    if CUT_FRACTION >= getattr(outcome.plan, "truncated_fraction", 0.0) > 0.05:
         found.append(
             f"{outcome.plan.truncated_fraction:.0%} of the training texts are cut at "
             f"{outcome.plan.task.max_length} tokens; try --max-length"

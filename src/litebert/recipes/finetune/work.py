@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from litebert.recipes.finetune.hazards import with_warnings
 from litebert.recipes.finetune.option_lines import option_lines
 from litebert.recipes.finetune.paper import with_expectation, with_recipe
 from litebert.recipes.finetune.plan import Plan, make_table_plan
@@ -88,7 +89,7 @@ def make_plan(settings: FinetuneSettings) -> AnyPlan:
     make = make_record_plan if settings.data.task in RECORD_KINDS else make_table_plan
     plan = make(settings)
     option_lines(plan)  # what does not fit the task or the model is refused now
-    return with_expectation(plan)
+    return with_warnings(with_expectation(plan))
 
 
 def work_of(plan: AnyPlan) -> Work:

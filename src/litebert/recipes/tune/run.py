@@ -110,6 +110,8 @@ def plan_search(settings: SearchSettings) -> Search:
         SettingsError: as `make_plan`, or a wrong space.
     """
     told = with_recipe(training_part(settings))
+    # Learning from pairs has rates of its own, on which trials would have no effect.
+    told = told.model_copy(update={"few_shot": False})
     base = make_plan(told.model_copy(update={"num_seeds": told.num_seeds or 1}))
     space = choose_space(settings.tune, base, told)
     check_space(base, told, space)
