@@ -70,8 +70,8 @@ def place(tmp_path: Path) -> Path:
 
 def write_records(place: Path) -> None:
     """The files of the tasks over records, small and original."""
-    sentences = ["Mira B-PER\nlives O\nin O\nUlm B-LOC\n", "rain O\nfell O\n"]
-    (place / "names.conll").write_text("\n".join(sentences * 20))
+    sentences = (f"Mira B-PER\nlives O\nin O\nUlm{n} B-LOC\n\nrain O\nfell{n} O\n" for n in range(20))
+    (place / "names.conll").write_text("\n".join(sentences))
     text = "The lake lies north of the mill. In winter the lake freezes."
     asked = [
         ("Where is the lake?", "north of the mill"),

@@ -65,7 +65,7 @@ def tune(
         None, "--set", help="Any setting: section.key=value, such as tune.space.dropout=[0.0, 0.1]."
     ),
 ) -> None:
-    """Search learning rate, batch size, warm-up, dropout, and from scratch also the shape.
+    """Search for the best settings, and from scratch for the shape, too.
 
     The same command goes on where it stopped or was killed. best.toml in the folder is what
     `litebert train --config` takes.

@@ -148,8 +148,17 @@ class Similarity(Settings):
         The answer is in units of the scores, `score` is the cosine. `background` is the mean cosine
         with other texts of the records. For anchors, `rank` is the place of the right text among the
         texts of all records, and `nearest` the most similar one.
+
+        Raises:
+            DataError: not one vector for each text.
         """
         del features  # the outputs have a row for each text, and records know their texts
+        for record, rows in zip(records, outputs, strict=True):
+            if rows.ndim != 2 or len(rows) != len(record.texts):
+                raise DataError(
+                    f"outputs have shape {rows.shape}, {len(record.texts)} texts need one vector each; "
+                    "the model and its task.json do not belong together"
+                )
         vectors = [unit_rows(rows) for rows in outputs]
         if not vectors:
             return []
