@@ -23,7 +23,13 @@ from litebert.recipes.tune.outcome import SearchOutcome
 from litebert.recipes.tune.plots import draw_search
 from litebert.recipes.tune.ranges import choose_space
 from litebert.recipes.tune.settings import training_part
-from litebert.recipes.tune.store import LiveTrial, TrialRecord, TrialStore, best_of
+from litebert.recipes.tune.store import (
+    LiveTrial,
+    TrialRecord,
+    TrialStore,
+    best_of,
+    require_optuna,
+)
 from litebert.recipes.tune.trial import run_trial, tidy
 from litebert.recipes.tune.vary import check_space, varied
 from litebert.settings import dump_toml
@@ -108,7 +114,9 @@ def plan_search(settings: SearchSettings) -> Search:
     Raises:
         DataError, CheckpointError: as `make_plan`.
         SettingsError: as `make_plan`, or a wrong space.
+        MissingDependencyError: optuna is not installed.
     """
+    require_optuna()
     told = with_recipe(training_part(settings))
     # Learning from pairs has rates of its own, on which trials would have no effect.
     told = told.model_copy(update={"few_shot": False})

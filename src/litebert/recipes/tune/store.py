@@ -19,7 +19,7 @@ from litebert.recipes.tune.space import Choice, Dimension
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-__all__ = ["LiveTrial", "State", "TrialRecord", "TrialStore", "best_of"]
+__all__ = ["LiveTrial", "State", "TrialRecord", "TrialStore", "best_of", "require_optuna"]
 
 State = Literal["done", "pruned", "failed"]
 
@@ -91,13 +91,10 @@ class TrialStore:
             MissingDependencyError: optuna is not installed.
             CheckpointError: the file is no such database.
         """
-        try:
-            import optuna
-            from sqlalchemy.engine import URL
-        except ImportError as error:
-            raise MissingDependencyError(
-                "optuna", extra="tune", purpose="searching settings"
-            ) from error
+        require_optuna()
+        import optuna
+        from sqlalchemy.engine import URL
+
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._path, self._seed, self._startup, self._sign = path, seed, startup_trials, sign
         pruner = (
@@ -251,6 +248,20 @@ class TrialStore:
                 "another folder with --out",
                 path=self._path,
             ) from error
+
+
+def require_optuna() -> None:
+    """Refuse to search without the package that chooses, before any time is spent.
+
+    Raises:
+        MissingDependencyError: optuna is not installed.
+    """
+    try:
+        import optuna  # pyright: ignore[reportUnusedImport]  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            "optuna", extra="tune", purpose="searching settings"
+        ) from error
 
 
 def _suggested(trial: Any, dimension: Dimension) -> Choice:
