@@ -262,3 +262,15 @@ def test_the_estimate_knows_what_is_trained(table: Path, model_dir: Path) -> Non
     wide = ("model.config.litebert.lora_rank=4096",)  # so that weights count
     every, few = megabytes(*wide), megabytes(*wide, "adapt.method=head")
     assert few < every < megabytes(*wide, "train.averaging.kind=ema")
+
+
+def test_few_examples_learn_from_pairs_only_without_options(table: Path, model_dir: Path) -> None:
+    def plan_of(*told: str, **more: Any) -> Any:
+        values = {"data": {"train": str(table)}, "model": {"source": str(model_dir)}} | more
+        return make_plan(build_settings(FinetuneSettings, values, overrides=told))
+
+    assert plan_of().is_few_shot
+    assert not plan_of("adapt.method=lora").is_few_shot
+    assert not plan_of("loss.label_smoothing=0.1").is_few_shot
+    with pytest.raises(SettingsError, match="few_shot trains the whole encoder"):
+        plan_of("adapt.method=lora", few_shot=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from litebert.errors import SettingsError
 from litebert.recipes.finetune.few_shot import wants_few_shot
+from litebert.recipes.finetune.option_lines import has_options
 
 if TYPE_CHECKING:
     from litebert.data.examples import Example
@@ -43,7 +44,7 @@ def choose_few_shot(
         hidden_size=model.config.hidden_size,
     )
     if settings.few_shot is None:
-        is_told = bool(_OWN_LENGTH & settings.train.model_fields_set)
+        is_told = bool(_OWN_LENGTH & settings.train.model_fields_set) or has_options(settings)
         return (False, "") if reason is None or is_told else (True, reason)
     if reason is None:
         raise SettingsError(

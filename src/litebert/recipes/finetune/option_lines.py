@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["option_lines"]
+from litebert.errors import SettingsError
+from litebert.recipes.finetune.adapt_settings import AdaptSettings
+
+if TYPE_CHECKING:
+    from litebert.recipes.finetune.settings import FinetuneSettings
+
+__all__ = ["has_options", "option_lines"]
+
+
+def has_options(settings: FinetuneSettings) -> bool:
+    """Whether `[adapt]` or `[loss]` ask for anything, which training on pairs cannot do."""
+    return settings.adapt != AdaptSettings() or not settings.loss.is_plain
 
 
 def option_lines(plan: Any) -> list[str]:
@@ -20,4 +31,9 @@ def option_lines(plan: Any) -> list[str]:
     from litebert.recipes.finetune.adapt import adapt_lines
     from litebert.recipes.finetune.loss_choice import loss_lines
 
+    if getattr(plan, "is_few_shot", False) and has_options(plan.settings):
+        raise SettingsError(
+            "few_shot trains the whole encoder on pairs with a loss of its own, so [adapt] and [loss] "
+            "would do nothing; leave them out, or set few_shot = false"
+        )
     return [*adapt_lines(plan), *loss_lines(plan)]
