@@ -65,7 +65,7 @@ def tune(
         None, "--set", help="Any setting: section.key=value, such as tune.space.dropout=[0.0, 0.1]."
     ),
 ) -> None:
-    """Search for the best settings, and from scratch for the shape, too.
+    """Search for the settings that a training does best with.
 
     The same command goes on where it stopped or was killed. best.toml in the folder is what
     `litebert train --config` takes.
