@@ -163,7 +163,7 @@ def page(rows: dict[str, Any]) -> str:
         "# Tasks, measured",
         "",
         "Each task was trained with the default settings and a short time budget from one small English",
-        "encoder (four shared depths of width 128, 1.35 M parameters, a quarter of an hour of pretraining;",
+        "encoder (four shared depths of width 128, 1.35 M parameters, eleven minutes of pretraining;",
         "see [pretraining](pretraining.md)), tasks in other languages from scratch. The first rows were",
         "measured on a machine with other work on all cores, so a budget of 75 seconds meant few updates",
         "(the last column): they show that each path works on the real files, not what it can reach.",
