@@ -122,8 +122,8 @@ def finetune_lines() -> list[str]:
     lines += [
         "",
         "STS-B and MRPC were measured with the attention head that begins by finding equal tokens, on both sides",
-        "(`docs/log.md`); SST-2, one text, with an encoder of 3.4 M tokens from before. On MRPC the majority column is the F1",
-        "of answering always yes; both sides are above it by less than the noise of 408 pairs.",
+        "(`docs/log.md`); SST-2, one text, with an encoder of 3.4 M tokens from before. On MRPC the majority column is",
+        "the F1 of answering always yes; both sides are above it by less than the noise of 408 pairs.",
     ]
     return [*lines, "", "Two or three seeds each; epochs, rates, steps and seconds are in "
             "`benchmarks/results/pretraining-finetune.json`.", ""]  # fmt: skip
