@@ -70,7 +70,9 @@ def place(tmp_path: Path) -> Path:
 
 def write_records(place: Path) -> None:
     """The files of the tasks over records, small and original."""
-    sentences = (f"Mira B-PER\nlives O\nin O\nUlm{n} B-LOC\n\nrain O\nfell{n} O\n" for n in range(20))
+    sentences = (
+        f"Mira B-PER\nlives O\nin O\nUlm{n} B-LOC\n\nrain O\nfell{n} O\n" for n in range(20)
+    )
     (place / "names.conll").write_text("\n".join(sentences))
     text = "The lake lies north of the mill. In winter the lake freezes."
     asked = [
