@@ -86,8 +86,7 @@ class Reporter:
 
     def warned(self, step: int, message: str) -> None:
         """Tell about a fault that the run survives."""
-        if self.emit is _ignore:  # nobody else would say it
-            log.warning("step %d: %s", step, message)
+        log.warning("step %d: %s", step, message)
         self.metrics.write("warning", step, {"message": message}, {})
         self.emit(Warned(step, message))
 

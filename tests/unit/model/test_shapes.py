@@ -33,7 +33,8 @@ for sharing, kv in (("groups", None), ("attention_only", 1)):
         one, tokens = torch.tensor([0, 1, 1, 0]), torch.zeros_like(ids)
         labels = {"mlm": tokens, "token": tokens, "sequence": one, "sentence_order": one,
             "pretraining": {"mlm": tokens, "sentence_order": one}, "embedding": None,
-            "span": torch.zeros(4, 2, dtype=torch.long), "choice": torch.tensor([0, 1])}[head]
+            "span": torch.zeros(4, 2, dtype=torch.long), "choice": torch.tensor([0, 1]),
+            "span_joint": torch.zeros(4, 4, dtype=torch.long)}[head]
         inputs = (ids, mask, types)
         if head == "choice":
             inputs = tuple(part.view(2, 2, 5) for part in inputs)
@@ -43,7 +44,7 @@ for sharing, kv in (("groups", None), ("attention_only", 1)):
             if out.loss is not None:
                 out.loss.backward()
         model.forward_packed(ids.view(-1)[:9], Packing.from_lengths([4, 5]),
-            num_choices=2 if head == "choice" else None)
+            types.view(-1)[:9] if head == "span_joint" else None, num_choices=2 if head == "choice" else None)
     resharing.resize_vocabulary(resharing.set_depth(resharing.unshare(model), 1), 30)
 try:
     model.model(torch.ones(2, 3))  # floats where ids belong
