@@ -159,7 +159,9 @@ def write_page(found: dict[str, Any]) -> None:
 
 def table_of(task: str, rows: dict[str, dict[str, Any]]) -> list[str]:
     first = rows["everything"]
-    points = 50 / first["eval_examples"] ** 0.5
+    points, metric = 50 / first["eval_examples"] ** 0.5, first["metric"]
+    more = [] if metric == "accuracy" else ["accuracy"]
+    head = ["What", "Weights trained", "Share", "Rate", metric, "Seeds apart", *more, "CPU s"]
     lines = [
         f"## {task}",
         "",
@@ -167,17 +169,19 @@ def table_of(task: str, rows: dict[str, dict[str, Any]]) -> list[str]:
         f"many has a standard error of up to {points:.1f} points,",
         "so many differences below are within chance.",
         "",
-        f"| What | Weights trained | Share | Rate | {first['metric']} | Seeds apart | Accuracy | CPU s |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
     ]
     for row in ROWS:
         one = rows.get(row.name)
         if one:
-            lines.append(
-                f"| {row.name} | {one['trained']:,} | {one['trained'] / one['total']:.1%} | {one['rate']:g} "
-                f"| {one['mean']:.3f} | {one['spread']:.3f} | {one['accuracy']:.3f} "
-                f"| {one['cpu_seconds_per_run']:.0f} |"
-            )
+            cells = [row.name, f"{one['trained']:,}", f"{one['trained'] / one['total']:.1%}"]
+            cells += [f"{one['rate']:g}", f"{one['mean']:.3f}", f"{one['spread']:.3f}"]
+            cells += [f"{one[name]:.3f}" for name in more] + [f"{one['cpu_seconds_per_run']:.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    missing = [row.name for row in ROWS if row.name not in rows]
+    if missing:
+        lines += ["", f"Not measured: {'; '.join(missing)}."]
     return [*lines, ""]
 
 
