@@ -15,7 +15,7 @@ from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.predictor import load
-from litebert.settings import build_settings
+from litebert.settings import build_settings, load_settings
 from litebert.train.stop import StopRequest
 
 TINY = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 32}
@@ -113,5 +113,7 @@ def test_a_stop_before_the_end_can_be_resumed(encoder: Path, tmp_path: Path) -> 
     stop.request()
     outcome = run_plan(plan, folder, on_event=lambda _: None, stop=stop)
     assert outcome.is_interrupted
-    done = run_plan(plan, folder, on_event=lambda _: None, stop=StopRequest(), resume=True)
+    again: Any = make_plan(load_settings(FinetuneSettings, folder.config))
+    assert again.is_few_shot, "also from the settings that the run wrote down"
+    done = run_plan(again, folder, on_event=lambda _: None, stop=StopRequest(), resume=True)
     assert not done.is_interrupted and len(done.seeds) == 2

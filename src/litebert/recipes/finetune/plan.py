@@ -191,6 +191,7 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
         update={
             "train": default_train_settings(settings.train, model, len(examples)),
             "num_seeds": default_num_seeds(settings.num_seeds, len(examples)),
+            "few_shot": is_few_shot,  # a resumed run is told all settings and must not choose anew
         }
     )
     task, lengths = _fit_length(task, model, examples, data.max_length)
