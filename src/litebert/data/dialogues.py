@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from litebert.data.question_files import read_json_file, read_source
 from litebert.data.question_parts import AnswerSpan, Turn, locate, read_answers, text_of
@@ -21,6 +22,9 @@ YES_NO: Final = ("y", "n", "x")
 """QuAC: the answer says yes, no, neither."""
 FOLLOW_UP: Final = ("y", "m", "n")
 """QuAC: the next question should, may, should not go on from here."""
+
+
+Q = TypeVar("Q", "QuacQuestion", "CoqaQuestion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +106,11 @@ def read_quac(path: Path, options: ReadOptions, labelled: bool) -> RecordSource[
         DataError: the file or a question cannot be used.
     """
 
-    def read(file: Path, role: str) -> tuple[RecordSplit[QuacQuestion], tuple[str, ...]]:
-        del role
-        bad_rows = BadRows(file, options.on_bad_row)
-        content = read_json_file(file, options, bad_rows)
-        records: list[QuacQuestion] = []
-        number = 0
-        for _, document in content.items:
-            for article in _items(document, "data"):
-                for paragraph in _items(article, "paragraphs"):
-                    found = _quac_dialogue(paragraph, number, bad_rows, labelled)
-                    number += max(1, len(_items(paragraph, "qas", strict=True)))
-                    records += found
-        return _split(records, file, content.sha256, bad_rows), ()
+    def paragraphs(document: Any) -> Iterator[Any]:
+        for article in _items(document, "data"):
+            yield from _items(article, "paragraphs")
 
-    return read_source(path, read)
+    return _read_dialogues(path, options, labelled, paragraphs, "qas", _quac_dialogue)
 
 
 def _quac_dialogue(
@@ -189,16 +183,41 @@ def read_coqa(path: Path, options: ReadOptions, labelled: bool) -> RecordSource[
         DataError: the file or a question cannot be used.
     """
 
-    def read(file: Path, role: str) -> tuple[RecordSplit[CoqaQuestion], tuple[str, ...]]:
+    def stories(document: Any) -> Iterator[Any]:
+        yield from _items(document, "data")
+
+    return _read_dialogues(path, options, labelled, stories, "questions", _coqa_dialogue)
+
+
+def _read_dialogues(
+    path: Path,
+    options: ReadOptions,
+    labelled: bool,
+    dialogues: Callable[[Any], Iterable[Any]],
+    questions: str,
+    make: Callable[[Any, int, BadRows, bool], list[Q]],
+) -> RecordSource[Q]:
+    """Read files of dialogues.
+
+    Args:
+        path: file or folder.
+        options: as every reader.
+        labelled: whether answers must be there.
+        dialogues: yields the dialogues of a parsed document.
+        questions: key of the questions in a dialogue.
+        make: makes the records of a dialogue; the number is that of questions before it.
+    """
+
+    def read(file: Path, role: str) -> tuple[RecordSplit[Q], tuple[str, ...]]:
         del role
         bad_rows = BadRows(file, options.on_bad_row)
         content = read_json_file(file, options, bad_rows)
-        records: list[CoqaQuestion] = []
+        records: list[Q] = []
         number = 0
         for _, document in content.items:
-            for story in _items(document, "data"):
-                records += _coqa_dialogue(story, number, bad_rows, labelled)
-                number += max(1, len(_items(story, "questions", strict=True)))
+            for dialogue in dialogues(document):
+                records += make(dialogue, number, bad_rows, labelled)
+                number += max(1, len(_items(dialogue, questions, strict=True)))
         return _split(records, file, content.sha256, bad_rows), ()
 
     return read_source(path, read)

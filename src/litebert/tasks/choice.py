@@ -6,25 +6,24 @@ question are packed together, so questions may differ in their number of choices
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from litebert.data.batch import EncodedExample
 from litebert.data.choices.reader import CHOICE_READERS
 from litebert.data.choices.record import LETTERS, ChoiceRecord
-from litebert.errors import CheckpointError, DataError
-from litebert.settings import Settings, build_settings
+from litebert.errors import DataError
+from litebert.settings import build_settings
 from litebert.tasks import calibration
-from litebert.tasks.base import FORMAT_VERSION, TASKS
+from litebert.tasks.base import TASKS
 from litebert.tasks.choice_baselines import choice_baselines
 from litebert.tasks.choice_faults import choice_faults
 from litebert.tasks.records import RECORD_KINDS, Answer, Feature, RecordKind
+from litebert.tasks.stored import StoredTask
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -47,7 +46,7 @@ _CHUNK: Final = 1024
 """Questions that are tokenized together."""
 
 
-class MultipleChoice(Settings):
+class MultipleChoice(StoredTask):
     """Choose one of 2 to 26 answers to a question, with or without a passage.
 
     Sequences are cut as in the official RACE code: of question and choice the last
@@ -234,30 +233,6 @@ class MultipleChoice(Settings):
             "file": str(record.path),
             "line": record.line,
         }
-
-    def to_json(self) -> str:
-        """Return the text of `task.json`, one key per line."""
-        values = {"format_version": FORMAT_VERSION, "task": self.name} | self.model_dump(
-            mode="json", exclude_none=True
-        )
-        return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`, format_version and task name taken off.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or cls.__name__
-            raise CheckpointError(
-                f"the task description is not valid: {where}: {first['msg']}; save the model again",
-                path=path,
-            ) from error
 
     def _encode(
         self, records: list[ChoiceRecord], places: list[int], tokenizer: Tokenizer

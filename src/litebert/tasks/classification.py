@@ -6,10 +6,8 @@ the encoder input, the head and the file format and differ only in what a label 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -17,15 +15,15 @@ from pydantic import Field, ValidationError, model_validator
 
 from litebert.data.kinds import Kind
 from litebert.data.labels import label_order
-from litebert.errors import CheckpointError, DataError, SettingsError
-from litebert.settings import Settings
+from litebert.errors import DataError, SettingsError
 from litebert.tasks import calibration
-from litebert.tasks.base import FORMAT_VERSION, TASKS, Prediction
+from litebert.tasks.base import TASKS, Prediction
 from litebert.tasks.correlation import regression_scores
 from litebert.tasks.labels import find_label, label_names, label_target
 from litebert.tasks.metrics import classification_scores
 from litebert.tasks.multilabel import multilabel_scores
 from litebert.tasks.scores import DEFAULT_SCORE, canonical_score
+from litebert.tasks.stored import StoredTask, first_fault
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Num
@@ -48,7 +46,7 @@ MAX_TARGET: Final = 1e30
 """Largest regression target; its square still has room in the number types that are used."""
 
 
-class SequenceClassification(Settings):
+class SequenceClassification(StoredTask):
     """A label, several labels or a number for a text or a pair of texts."""
 
     kind: Kind
@@ -133,7 +131,9 @@ class SequenceClassification(Settings):
         try:
             return cls.model_validate({"kind": kind, "metric": name} | values | options)
         except ValidationError as error:
-            raise DataError(f"the labels do not make a {kind} task: {_first(error)}") from error
+            raise DataError(
+                f"the labels do not make a {kind} task: {first_fault(error)}"
+            ) from error
 
     @classmethod
     def from_schema(cls, schema: Schema, examples: Iterable[Example], **options: Any) -> Self:
@@ -318,28 +318,6 @@ class SequenceClassification(Settings):
         )
         return self.model_copy(update={"temperature": fit(self._checked(logits), labels)})
 
-    def to_json(self) -> str:
-        """Return the text of `task.json`, one key per line."""
-        values = {"format_version": FORMAT_VERSION, "task": self.name} | self.model_dump(
-            mode="json", exclude_none=True
-        )
-        return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`, format_version and task name taken off.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            raise CheckpointError(
-                f"the task description is not valid: {_first(error)}; save the model again",
-                path=path,
-            ) from error
-
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.labels)}
@@ -375,10 +353,3 @@ class SequenceClassification(Settings):
 
 # Not as a decorator: that would hide the class behind the protocol from type checkers.
 TASKS.register("sequence_classification")(SequenceClassification)
-
-
-def _first(error: ValidationError) -> str:
-    item = error.errors()[0]
-    where = ".".join(str(part) for part in item["loc"])
-    message = item["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message

@@ -11,16 +11,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from litebert.data.tagged.reader import read_intents_and_slots
 from litebert.data.tagged.record import TaggedText, text_record
-from litebert.errors import CheckpointError, DataError
+from litebert.errors import DataError
 from litebert.settings import build_settings
 from litebert.tasks.base import TASKS
 from litebert.tasks.baselines import Baseline
 from litebert.tasks.entity_scores import share_equal
 from litebert.tasks.records import RECORD_KINDS, Answer, Feature, RecordKind
+from litebert.tasks.stored import StoredTask
 from litebert.tasks.tag_baselines import WORD_MAJORITY, WORD_METHOD, majority_intent, word_majority
 from litebert.tasks.tag_decoding import TagSet, softmax_rows
 from litebert.tasks.tag_evaluation import span_scores
@@ -37,15 +38,11 @@ from litebert.tasks.tag_records import (
 from litebert.tasks.tagging import (
     check_metric,
     check_types,
-    first_fault,
     show_spans,
     tag_features,
-    task_json,
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jaxtyping import Float
 
     from litebert.data.records import Record
@@ -73,7 +70,7 @@ class JointOptions(TagOptions):
     """Weight of the mean loss over intents."""
 
 
-class IntentSlots(JointOptions):
+class IntentSlots(JointOptions, StoredTask):
     """What an utterance asks for, and the slots it fills."""
 
     types: tuple[str, ...]
@@ -240,25 +237,6 @@ class IntentSlots(JointOptions):
         label = None if spans is None else {"intent": record.intent, "slots": spans}
         return {"id": record.id, "text": record.text, "label": label,
                 "file": str(record.path), "line": record.line}  # fmt: skip
-
-    def to_json(self) -> str:
-        """Return the text of `task.json`."""
-        return task_json(self, self.name)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            raise CheckpointError(
-                f"the task description is not valid: {first_fault(error)}; save the model again",
-                path=path,
-            ) from error
 
     def _score(
         self, records: Sequence[TaggedText], intents: Sequence[str], spans: Sequence[Sequence[Any]]

@@ -5,18 +5,15 @@ The model has the head "embedding" with mean pooling; every text is a sequence o
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from litebert.data.batch import EncodedExample
-from litebert.errors import CheckpointError, DataError
-from litebert.settings import Settings
-from litebert.tasks.base import FORMAT_VERSION, TASKS
+from litebert.errors import DataError
+from litebert.tasks.base import TASKS
 from litebert.tasks.correlation import pearson, spearman
 from litebert.tasks.records import Answer, Feature
 from litebert.tasks.retrieval_scores import (
@@ -26,6 +23,7 @@ from litebert.tasks.retrieval_scores import (
     mrr_at_10,
     searched,
 )
+from litebert.tasks.stored import StoredTask
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -46,7 +44,7 @@ BACKGROUND: Final = 16
 """Other texts that each text is compared with to know what unrelated means."""
 
 
-class Similarity(Settings):
+class Similarity(StoredTask):
     """How alike two texts are, or which text belongs to which."""
 
     form: Literal["scored", "search"] = "scored"
@@ -296,30 +294,6 @@ class Similarity(Settings):
             texts: dict[str, Any] = {"text": record.anchor, "pair": record.positive}
             return {"id": record.id} | texts | {"label": record.score} | place
         return {"id": record.id, "text": record.anchor, "label": record.positive} | place
-
-    def to_json(self) -> str:
-        """Return the text of `task.json`, one key per line."""
-        values = {"format_version": FORMAT_VERSION, "task": self.name} | self.model_dump(
-            mode="json"
-        )
-        return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`, format_version and task name taken off.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise CheckpointError(
-                f"the task description is not valid: {where}: {first['msg'][:200]}; save the model again",
-                path=path,
-            ) from error
 
     def _target(self, record: SimilarRecord) -> float | None:
         if self.form == "search" or record.score is None:

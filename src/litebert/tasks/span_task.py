@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from litebert.errors import CheckpointError, DataError
-from litebert.settings import Settings, build_settings
-from litebert.tasks.base import FORMAT_VERSION
+from litebert.errors import DataError
+from litebert.settings import build_settings
 from litebert.tasks.span_decode import DecodeOptions, SpanAnswer, best_spans, windows_of
 from litebert.tasks.span_windows import Asked, WindowSizes, make_windows
+from litebert.tasks.stored import StoredTask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +35,7 @@ MAX_SHOWN: Final = 300
 """Characters of a passage that `show` repeats."""
 
 
-class PassageTask(Settings):
+class PassageTask(StoredTask):
     """Questions that are answered from a passage."""
 
     task_name: ClassVar[str]
@@ -118,32 +116,6 @@ class PassageTask(Settings):
         options = DecodeOptions(self.is_joint, self.n_best, self.max_answer_length)
         grouped = windows_of(len(records), features, outputs)
         return [(windows, best_spans(windows, options)) for windows in grouped]
-
-    def to_json(self) -> str:
-        """Return the text of `task.json`, one key per line."""
-        values = {"format_version": FORMAT_VERSION, "task": self.name} | self.model_dump(
-            mode="json", exclude_none=True
-        )
-        return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`, format_version and task name taken off.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            item = error.errors()[0]
-            where = ".".join(str(part) for part in item["loc"])
-            message = item["msg"].removeprefix("Value error, ")
-            raise CheckpointError(
-                f"the task description is not valid: {where + ': ' if where else ''}{message}; save the "
-                "model again",
-                path=path,
-            ) from error
 
 
 def build_task(kind: type[T], options: Mapping[str, Any]) -> T:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 
 from litebert.data.batch import EncodedExample
 from litebert.data.tagged.reader import read_tagged
 from litebert.data.tagged.record import TaggedText, text_record
-from litebert.errors import CheckpointError
 from litebert.settings import build_settings
-from litebert.tasks.base import FORMAT_VERSION, TASKS
+from litebert.tasks.base import TASKS
 from litebert.tasks.records import RECORD_KINDS, Answer, Feature, RecordKind
+from litebert.tasks.stored import StoredTask
 from litebert.tasks.tag_baselines import word_majority
 from litebert.tasks.tag_decoding import TagSet
 from litebert.tasks.tag_evaluation import span_scores
@@ -33,20 +32,18 @@ from litebert.tasks.tag_records import (
 from litebert.tasks.tag_windows import cut_windows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jaxtyping import Float
 
     from litebert.data.records import Record
     from litebert.tasks.baselines import Baseline
     from litebert.text.tokenizer import Tokenizer
 
-__all__ = ["METRICS", "SequenceTagging", "first_fault", "make_tagging", "tag_features"]
+__all__ = ["METRICS", "SequenceTagging", "make_tagging", "tag_features"]
 
 METRICS: Final = ("entity_f1", "entity_f1_macro", "entity_f1_weighted", "token_accuracy")
 
 
-class SequenceTagging(TagOptions):
+class SequenceTagging(TagOptions, StoredTask):
     """Labelled spans of a text, at most one for each word."""
 
     types: tuple[str, ...]
@@ -168,25 +165,6 @@ class SequenceTagging(TagOptions):
         return {"id": record.id, "text": record.text, "label": show_spans(record),
                 "file": str(record.path), "line": record.line}  # fmt: skip
 
-    def to_json(self) -> str:
-        """Return the text of `task.json`."""
-        return task_json(self, self.name)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, path: Path | None = None) -> Self:
-        """Build the task from the parsed `task.json`.
-
-        Raises:
-            CheckpointError: unknown key, wrong type or value.
-        """
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            raise CheckpointError(
-                f"the task description is not valid: {first_fault(error)}; save the model again",
-                path=path,
-            ) from error
-
 
 def make_tagging(records: Sequence[Record], options: Mapping[str, Any]) -> SequenceTagging:
     """Build the task from training records and the options of `[task]`.
@@ -279,22 +257,6 @@ def show_spans(record: TaggedText) -> list[dict[str, Any]] | None:
         {"start": s.start, "end": s.end, "label": s.label, "text": record.text[s.start : s.end]}
         for s in record.spans
     ]
-
-
-def task_json(task: TagOptions, name: str) -> str:
-    """Return the text of `task.json`, one key per line."""
-    values = {"format_version": FORMAT_VERSION, "task": name} | task.model_dump(
-        mode="json", exclude_none=True
-    )
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first fault of a task description in words."""
-    item = error.errors()[0]
-    where = ".".join(str(part) for part in item["loc"])
-    message = item["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
 
 
 # Not as a decorator: that would hide the class behind the protocol from type checkers.

@@ -7,21 +7,21 @@ the others would wait for ever.
 
 from __future__ import annotations
 
-import copy
 import multiprocessing
 import signal
+import traceback
 from collections import deque
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Any, Final, Self
 
 from numpy.typing import NDArray
 
 from litebert.data.batch import Batch
-from litebert.errors import DataError
+from litebert.errors import DataError, LitebertError
 from litebert.train.source import WHOLE, BatchSource, Part
 from litebert.train.stop import STOP_SIGNALS
 
@@ -92,7 +92,8 @@ class Prefetched(AbstractContextManager["Prefetched"]):
         """Return a step's batch, made ahead where it could be foreseen.
 
         Raises:
-            DataError: a worker died, for example killed for memory.
+            DataError: the batch cannot be made, or a worker died, for example killed for memory.
+            RuntimeError: a fault of the program in a worker.
         """
         steps = range(step, max(step + 1, min(step + self._count, self._total)))
         foreseen = [0.0] * len(steps)
@@ -106,6 +107,15 @@ class Prefetched(AbstractContextManager["Prefetched"]):
             if key not in asked:
                 min(self._workers, key=lambda worker: len(worker.asked)).ask(key)
         return next(worker for worker in self._workers if ahead[0] in worker.asked).take(ahead[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why there is no batch, as text: not every error survives the way to another process."""
+
+    words: str
+    is_ours: bool
+    """Raised on purpose, for people to read."""
 
 
 class _Worker:
@@ -127,7 +137,12 @@ class _Worker:
         self.asked.append(key)
 
     def take(self, key: _Key) -> Batch | None:
-        """Wait for the batch of a key; what was asked before it is no longer wanted."""
+        """Wait for the batch of a key; what was asked before it is no longer wanted.
+
+        Raises:
+            DataError: the batch cannot be made, in the words of the worker, or the worker died.
+            RuntimeError: a fault of the program, with the worker's traceback.
+        """
         while True:
             try:
                 result = self._pipe.recv()
@@ -135,8 +150,8 @@ class _Worker:
                 raise _died() from error
             if self.asked.popleft() != key:
                 continue
-            if isinstance(result, Exception):
-                raise result
+            if isinstance(result, _Failure):
+                raise DataError(result.words) if result.is_ours else RuntimeError(result.words)
             return result
 
     def end(self) -> None:
@@ -163,21 +178,14 @@ def _work(source: BatchSource, pipe: Connection) -> None:
             return
         try:
             result: object = source.batch(step, progress, Part(rank, world))
-        except Exception as error:
-            result = _portable(error)
+        except LitebertError as error:
+            result = _Failure(str(error), is_ours=True)
+        except Exception as error:  # a fault of the program: the parent raises it with its place
+            result = _Failure("".join(traceback.format_exception(error)), is_ours=False)
         try:
             pipe.send(result)
         except BrokenPipeError:
             return
-
-
-def _portable(error: Exception) -> Exception:
-    """Return the error itself where it survives the way to the parent, else its words."""
-    try:
-        ForkingPickler.dumps(error)
-        return copy.copy(error)  # made anew from its arguments, as at the other end
-    except Exception:
-        return DataError(f"{type(error).__name__}: {error}")
 
 
 @contextmanager

@@ -93,22 +93,28 @@ class StubbornError(Exception):
 
 
 class FailingStubbornly(Failing):
-    """The error cannot be pickled back."""
+    """A fault of the program, whose class cannot be made anew in the parent."""
 
     error = StubbornError(1, 2)
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
-    [(Failing, r"^record 7: no text$"), (FailingStubbornly, r"^StubbornError: 1 and 2$")],
+    ("source", "kind", "message"),
+    [
+        (Failing, DataError, r"^record 7: no text$"),
+        (FailingStubbornly, RuntimeError, r"Traceback(?s:.*)in batch(?s:.*)StubbornError: 1 and 2"),
+    ],
 )
 def test_an_error_of_a_batch_comes_with_that_batch(
-    source: type[ExampleSource], message: str, monkeypatch: pytest.MonkeyPatch
+    source: type[ExampleSource],
+    kind: type[Exception],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[3])  # the workers import this file
     with Prefetched(source(examples(), SETTINGS), 2, STEPS) as ahead:
         assert ahead.batch(1, 1 / STEPS) is not None
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(kind, match=message):
             ahead.batch(2, 2 / STEPS)
         assert ahead.batch(0, 0.0) is not None, "the workers go on"
 
