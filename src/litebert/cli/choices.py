@@ -1,8 +1,12 @@
-"""Words that options of several commands allow."""
+"""Options that several commands share, and the words they allow."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 
 class BadRow(StrEnum):
@@ -19,3 +23,27 @@ class Kind(StrEnum):
     multiclass = "multiclass"
     multilabel = "multilabel"
     regression = "regression"
+
+
+EvalFile = Annotated[
+    Path | None,
+    typer.Option("--eval", help="Labelled file to score on; else a part is held out."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+TaskName = Annotated[str | None, typer.Option("--task", help="Named format, such as glue/cola.")]
+ModelSource = Annotated[
+    str | None, typer.Option("--model", "-m", help="Model folder, preset, or auto.")
+]
+TextColumns = Annotated[
+    list[str] | None, typer.Option("--text-column", help="Text column; twice for pairs.")
+]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Label column.")]
+KindOfLabel = Annotated[Kind | None, typer.Option("--kind", help="What a label is.")]
+MetricName = Annotated[str | None, typer.Option("--metric", help="Main score.")]
+EncodingName = Annotated[str | None, typer.Option("--encoding", help="Encoding of the files.")]
+OnBadRow = Annotated[
+    BadRow | None,
+    typer.Option("--on-bad-row", help="Unusable record: stop, or skip and count."),
+]
+MaxLength = Annotated[int | None, typer.Option("--max-length", help="Tokens kept of an example.")]
+NoBaselines = Annotated[bool, typer.Option("--no-baselines", help="Leave out majority and TF-IDF.")]

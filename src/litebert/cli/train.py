@@ -7,40 +7,47 @@ from typing import Any
 
 import typer
 
-from litebert.cli.choices import BadRow, Kind
+from litebert.cli.choices import (
+    DryRun,
+    EncodingName,
+    EvalFile,
+    KindOfLabel,
+    LabelColumn,
+    MaxLength,
+    MetricName,
+    ModelSource,
+    NoBaselines,
+    OnBadRow,
+    TaskName,
+    TextColumns,
+)
 
 
 def train(
     data: Path | None = typer.Argument(
         None, metavar="DATA", help="Labelled file or folder. Not needed with --config or --resume."
     ),
-    evaluation: Path | None = typer.Option(
-        None, "--eval", help="Labelled file to score on; else a part is held out."
-    ),
+    evaluation: EvalFile = None,
     out: Path | None = typer.Option(None, "--out", "-o", help="Run folder; default runs/NAME-N."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before training."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and stop."),
+    dry_run: DryRun = False,
     resume: Path | None = typer.Option(None, "--resume", help="Continue the run in this folder."),
     config: Path | None = typer.Option(None, "--config", "-c", help="Settings file (TOML)."),
-    task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
+    task: TaskName = None,
     recipe: str | None = typer.Option(
         None, "--recipe", help="Published settings for what is not told, such as paper/rte."
     ),
-    model: str | None = typer.Option(None, "--model", "-m", help="Model folder, preset, or auto."),
-    text_column: list[str] | None = typer.Option(
-        None, "--text-column", help="Text column; twice for pairs."
-    ),
-    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
-    kind: Kind | None = typer.Option(None, "--kind", help="What a label is."),
-    metric: str | None = typer.Option(None, "--metric", help="Main score."),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the files."),
-    on_bad_row: BadRow | None = typer.Option(
-        None, "--on-bad-row", help="Unusable record: stop, or skip and count."
-    ),
+    model: ModelSource = None,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    kind: KindOfLabel = None,
+    metric: MetricName = None,
+    encoding: EncodingName = None,
+    on_bad_row: OnBadRow = None,
     epochs: float | None = typer.Option(None, "--epochs", help="Passes over the data."),
     learning_rate: float | None = typer.Option(None, "--lr", help="Peak learning rate."),
     batch_size: int | None = typer.Option(None, "--batch-size", help="Examples per step."),
-    max_length: int | None = typer.Option(None, "--max-length", help="Tokens kept of an example."),
+    max_length: MaxLength = None,
     max_seconds: float | None = typer.Option(
         None, "--max-seconds", help="Time budget of each seed."
     ),
@@ -57,9 +64,7 @@ def train(
         None, "--seeds", min=1, help="Train this many times; 3 below 10,000 rows, else 1."
     ),
     seed: int | None = typer.Option(None, "--seed", min=0, help="First seed."),
-    no_baselines: bool = typer.Option(
-        False, "--no-baselines", help="Leave out majority and TF-IDF."
-    ),
+    no_baselines: NoBaselines = False,
     overrides: list[str] | None = typer.Option(
         None, "--set", help="Any setting: section.key=value."
     ),

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from litebert.cli.choices import BadRow, Kind
+from litebert.cli.choices import (
+    DryRun,
+    EncodingName,
+    EvalFile,
+    KindOfLabel,
+    LabelColumn,
+    MaxLength,
+    MetricName,
+    ModelSource,
+    NoBaselines,
+    OnBadRow,
+    TaskName,
+    TextColumns,
+)
 from litebert.cli.output import is_interactive, say, show, show_json
 
 if TYPE_CHECKING:
@@ -23,28 +36,22 @@ def tune(
     ),
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the search; it goes on there."),
     trials: int | None = typer.Option(None, "--trials", min=1, help="Trials in all; default 20."),
-    evaluation: Path | None = typer.Option(
-        None, "--eval", help="Labelled file to score on; else a part is held out."
-    ),
+    evaluation: EvalFile = None,
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before the search."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and stop."),
+    dry_run: DryRun = False,
     config: Path | None = typer.Option(
         None, "--config", "-c", help="Settings file (TOML), with ranges in [tune.space]."
     ),
-    task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
-    model: str | None = typer.Option(None, "--model", "-m", help="Model folder, preset, or auto."),
-    text_column: list[str] | None = typer.Option(
-        None, "--text-column", help="Text column; twice for pairs."
-    ),
-    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
-    kind: Kind | None = typer.Option(None, "--kind", help="What a label is."),
-    metric: str | None = typer.Option(None, "--metric", help="Main score."),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the files."),
-    on_bad_row: BadRow | None = typer.Option(
-        None, "--on-bad-row", help="Unusable record: stop, or skip and count."
-    ),
+    task: TaskName = None,
+    model: ModelSource = None,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    kind: KindOfLabel = None,
+    metric: MetricName = None,
+    encoding: EncodingName = None,
+    on_bad_row: OnBadRow = None,
     epochs: float | None = typer.Option(None, "--epochs", help="Passes over the data of a trial."),
-    max_length: int | None = typer.Option(None, "--max-length", help="Tokens kept of an example."),
+    max_length: MaxLength = None,
     max_seconds: float | None = typer.Option(
         None, "--max-seconds", help="Time budget of each trial."
     ),
@@ -57,9 +64,7 @@ def tune(
     ),
     seed: int | None = typer.Option(None, "--seed", min=0, help="Seed of the choice of settings."),
     no_prune: bool = typer.Option(False, "--no-prune", help="Never end a trial early."),
-    no_baselines: bool = typer.Option(
-        False, "--no-baselines", help="Leave out majority and TF-IDF."
-    ),
+    no_baselines: NoBaselines = False,
     as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
     overrides: list[str] | None = typer.Option(
         None, "--set", help="Any setting: section.key=value, such as tune.space.dropout=[0.0, 0.1]."
