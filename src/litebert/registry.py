@@ -22,6 +22,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._items: dict[str, T] = {}
+        self._homes: dict[str, str] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that stores its item under `name`.
@@ -38,6 +39,13 @@ class Registry(Generic[T]):
 
         return add
 
+    def declare(self, module: str, *names: str) -> None:
+        """Say that a module registers these names, so that it is imported when one is asked for.
+
+        Where many items exist and a process needs one, it need not pay for the others.
+        """
+        self._homes |= dict.fromkeys(names, module)
+
     def get(self, name: str) -> T:
         """Return the item called `name`, or the object at the dotted path `pkg.mod:Name`.
 
@@ -48,13 +56,15 @@ class Registry(Generic[T]):
             SettingsError: no such name, module or attribute; the module fails to import; what is
                 registered can be called and the object cannot.
         """
+        if name not in self._items and name in self._homes:
+            importlib.import_module(self._homes[name])
         if name in self._items:
             return self._items[name]
         if ":" in name:
             self._items[name] = self._import(name)
             return self._items[name]
-        near = get_close_matches(name[:80], self._items, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._items))}"
+        near = get_close_matches(name[:80], list(self), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self)}"
         raise SettingsError(f"unknown {self._kind} {name!r:.80}; {hint}")
 
     def _import(self, path: str) -> T:
@@ -73,10 +83,10 @@ class Registry(Generic[T]):
         return cast(T, found)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._items))
+        return iter(sorted(self._items | self._homes))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._items
+        return name in self._items or name in self._homes
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._items | self._homes)

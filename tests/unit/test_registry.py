@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +64,22 @@ def test_where_functions_are_registered_a_path_must_name_one() -> None:
     assert "math:sqrt" in registry  # used once by its path, known from then on
     with pytest.raises(SettingsError, match="is a float; name a function or a class"):
         registry.get("math:pi")
+
+
+def test_a_declared_name_is_known_at_once_and_imported_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry: Registry[object] = Registry("number")
+    (tmp_path / "home_of_seven.py").write_text(
+        "import builtins\nbuiltins.numbers_for_test.register('seven')(7)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("builtins.numbers_for_test", registry, raising=False)
+    registry.register("one")(1)
+    registry.declare("home_of_seven", "seven")
+    assert list(registry) == ["one", "seven"] and "seven" in registry and len(registry) == 2
+    with pytest.raises(SettingsError, match="did you mean 'seven'"):
+        registry.get("sevn")
+    assert "home_of_seven" not in sys.modules
+    assert registry.get("seven") == 7 == registry.get("seven")
+    assert list(registry) == ["one", "seven"]

@@ -8,8 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
-
 from litebert.data.compressed import MAX_BYTES, read_bytes
 from litebert.data.encodings import decode_text
 from litebert.data.jsonl import parse_json
@@ -75,6 +73,8 @@ def _read_split(folder: Path, options: ReadOptions) -> Table:
 
 
 def _read_shard(path: Path, digest: Any) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+
     try:
         if path.stat().st_size > MAX_BYTES:
             raise DataError(f"the file has more than {MAX_BYTES:,} bytes; split it", path=path)

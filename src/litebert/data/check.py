@@ -292,7 +292,7 @@ def _add_lengths(lengths: Lengths, problems: list[Problem]) -> None:
     if lengths.truncated_fraction > _MANY_FRACTION:
         message = (
             f"{lengths.truncated_fraction:.1%} of the texts are longer than {lengths.max_length} "
-            f"tokens; 95 % fit in {lengths.p95:.0f}"
+            f"tokens; 95 % fit in {lengths.p95:.0f} (`litebert train --long-texts windows` reads all of them)"
         )
         count = round(lengths.truncated_fraction * lengths.sampled)
         problems.append(Problem("warning", "truncation", message, count))

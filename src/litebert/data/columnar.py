@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from litebert.data.compressed import MAX_BYTES, MAX_RATIO
 from litebert.data.rows import BadRows, Row, row_problem
 from litebert.errors import DataError
@@ -25,6 +22,9 @@ def read_parquet(
         DataError: damaged, duplicate columns, more than `max_bytes` when unpacked, or a bad row
             under the policy "error".
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         columns = [str(name) for name in file.schema_arrow.names]

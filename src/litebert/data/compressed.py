@@ -11,9 +11,7 @@ import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
-
-import pyarrow as pa
+from typing import IO, Any, cast
 
 from litebert.errors import DataError
 
@@ -36,7 +34,7 @@ _FOREIGN = (
     (b"ARROW1", "an Arrow/Feather file", "write it as Parquet"),
 )
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 """What reading a decompressing stream raises when its data are damaged or cut short."""
 
 
@@ -131,7 +129,30 @@ def open_codec(stream: IO[bytes], codec: str) -> IO[bytes]:
         return cast(IO[bytes], lzma.LZMAFile(stream))
     if codec == "bz2":
         return cast(IO[bytes], bz2.BZ2File(stream))
-    return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"))
+    return cast(IO[bytes], io.BufferedReader(_ZstdStream(stream), _CHUNK))
+
+
+class _ZstdStream(io.RawIOBase):
+    """Zstandard by pyarrow, which is only imported here: it is large and rarely needed."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        import pyarrow as pa
+
+        self._fault = pa.ArrowException
+        self._inner = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes; damage is an OSError."""
+        try:
+            data = self._inner.read(len(buffer))
+        except self._fault as error:
+            raise OSError(str(error)) from error
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _decompress(raw: bytes, codec: str, path: Path, max_bytes: int) -> bytes:

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
-
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from typing import TYPE_CHECKING, Any, Final
 
 from litebert.errors import CheckpointError
 from litebert.text.special import SpecialTokens
+
+if TYPE_CHECKING:
+    import tokenizers
 
 __all__ = ["FastPieces", "WordPieceRules", "parse_vocabulary", "wordpiece"]
 
@@ -62,6 +62,8 @@ class FastPieces:
     def __init__(
         self, pipeline_json: str, special: SpecialTokens, rules: WordPieceRules | None
     ) -> None:
+        import tokenizers  # large, and not needed beside a SentencePiece model
+
         self.special = special
         self.rules = rules
         self.kind = "json" if rules is None else "wordpiece"
@@ -169,6 +171,9 @@ def wordpiece(entries: list[str], rules: WordPieceRules, special: SpecialTokens)
     Raises:
         CheckpointError: a special token is not in the vocabulary.
     """
+    import tokenizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
+
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     special.resolve(vocabulary)
     pipeline = tokenizers.Tokenizer(

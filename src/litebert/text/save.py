@@ -6,16 +6,16 @@ import json
 import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final
-
-import tokenizers
-from tokenizers.processors import TemplateProcessing
+from typing import TYPE_CHECKING, Any, Final
 
 from litebert.errors import CheckpointError
 from litebert.text.fast import FastPieces
 from litebert.text.special import SpecialTokens
 from litebert.text.spiece import SpmPieces
 from litebert.text.unigram_json import unigram_pipeline
+
+if TYPE_CHECKING:
+    import tokenizers
 
 __all__ = ["tokenizer_files", "write_files"]
 
@@ -97,6 +97,9 @@ def _write_atomic(path: Path, data: bytes) -> None:
 
 
 def _with_template(pipeline_json: str, pieces: SpmPieces | FastPieces) -> str:
+    import tokenizers
+    from tokenizers.processors import TemplateProcessing
+
     special = pieces.special
     pipeline = tokenizers.Tokenizer.from_str(pipeline_json)
     pipeline.post_processor = TemplateProcessing(  # pyright: ignore[reportAttributeAccessIssue]
@@ -109,6 +112,8 @@ def _with_template(pipeline_json: str, pieces: SpmPieces | FastPieces) -> str:
 
 
 def _added(special: SpecialTokens) -> list[tokenizers.AddedToken | str]:
+    import tokenizers
+
     return [
         tokenizers.AddedToken(word, lstrip=word == special.mask, normalized=False, special=True)
         for word in special.words

@@ -16,8 +16,6 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Final, cast
 
-import sentencepiece
-
 from litebert.errors import CheckpointError
 from litebert.text.normalize import AlignedText, TextNormalizer, TextRules
 from litebert.text.special import SpecialTokens, split_special
@@ -279,6 +277,8 @@ def _place(counts: list[int], origins: list[Span]) -> list[Span]:
 
 
 def _load(data: bytes) -> Any:
+    import sentencepiece  # not needed beside a WordPiece vocabulary
+
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(data)

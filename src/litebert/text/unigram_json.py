@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers
-
 from litebert.text.normalize import TextRules
 from litebert.text.special import SpecialTokens
 from litebert.text.spm_model import UNKNOWN, UNUSED, SpmModel
@@ -26,6 +23,9 @@ _PENALTY: Final = 100.0
 
 def unigram_pipeline(model: SpmModel, rules: TextRules, special: SpecialTokens) -> str:
     """Return the pipeline, without the template for special tokens, as JSON."""
+    import tokenizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
+
     pipeline = tokenizers.Tokenizer(
         models.Unigram(
             vocab=[

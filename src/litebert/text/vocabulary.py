@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, cast
 
-import sentencepiece
-
 from litebert.errors import DataError, SettingsError
 from litebert.text.normalize import TextNormalizer, TextRules
 from litebert.text.special import SpecialTokens
@@ -115,6 +113,8 @@ def train_vocabulary(
 def _train(
     sentences: Iterator[str], size: int, character_coverage: float, max_texts: int, seed: int
 ) -> bytes:
+    import sentencepiece
+
     first = next(sentences, None)
     if first is None:
         raise DataError("the corpus holds no text; give at least some hundred sentences")

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from litebert.data.compressed import MAX_RATIO
 from litebert.data.corpus.assemble import Piece, cut_text
 from litebert.data.corpus.faults import Refused, Reporter
@@ -19,7 +16,6 @@ _BATCH_ROWS: Final = 64
 _BUFFER_BYTES: Final = 1 << 20
 _RATIO_FLOOR: Final = 16 << 20
 _MAX_GROUP_BYTES: Final = 1 << 30
-_DAMAGE: Final = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError)
 
 
 def parquet_documents(path: Path, field: str, max_chars: int, report: Reporter) -> Iterator[Piece]:
@@ -28,6 +24,10 @@ def parquet_documents(path: Path, field: str, max_chars: int, report: Reporter) 
     Raises:
         Refused: damaged, no such column, not text, or it unpacks to too much.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    damage = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError)
     try:
         with pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             _check_column(file.schema_arrow, field)
@@ -41,7 +41,7 @@ def parquet_documents(path: Path, field: str, max_chars: int, report: Reporter) 
                 for value in batch.column(0).to_pylist():
                     number += 1
                     yield from _cell(value, number, max_chars, report)
-    except _DAMAGE as error:
+    except damage as error:
         if isinstance(error, UnicodeDecodeError):
             raise
         raise Refused(
@@ -62,6 +62,8 @@ def _cell(value: Any, number: int, max_chars: int, report: Reporter) -> Iterator
 
 
 def _check_column(schema: Any, field: str) -> None:
+    import pyarrow as pa
+
     kinds = {name: schema.field(index).type for index, name in enumerate(schema.names)}
     there = ", ".join(f"{str(name)[:40]!r} ({kind})" for name, kind in list(kinds.items())[:12])
     if schema.names.count(field) != 1:
