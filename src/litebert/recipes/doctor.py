@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from litebert.checkpoint.memory import available_memory_bytes
-from litebert.train.cpus import cgroup_quota, usable_cpus
+from litebert.runtime.threads import cgroup_quota, usable_cpus
 
 __all__ = ["Check", "Diagnosis", "diagnose"]
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.errors import CheckpointError, SettingsError
-from litebert.train.cpus import usable_cpus
+from litebert.runtime.threads import usable_cpus
 
 __all__ = [
     "RunFolder",

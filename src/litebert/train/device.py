@@ -1,4 +1,4 @@
-"""Which device and how many threads: the one module that reads environment variables."""
+"""Which device, and which rank of how many; threads of torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from litebert.errors import SettingsError
-from litebert.train.cpus import usable_cpus
+from litebert.runtime.threads import choose_threads
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -31,19 +31,6 @@ def choose_device(name: str = "auto") -> torch.device:
             f"device {name!r} cannot be used ({reason}); allowed: auto, cpu, cuda, cuda:N, mps"
         ) from error
     return device
-
-
-def choose_threads(wanted: int | None = None) -> int:
-    """Return the threads to compute with.
-
-    `wanted` if given; else `OMP_NUM_THREADS` if that is set; never more than the usable CPUs,
-    since more threads than CPUs only wait for each other.
-    """
-    if wanted is None:
-        text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-        wanted = int(text) if text.isdecimal() and int(text) > 0 else None
-    cpus = usable_cpus()
-    return cpus if wanted is None else max(1, min(wanted, cpus))
 
 
 @contextmanager
