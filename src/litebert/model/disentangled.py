@@ -23,7 +23,7 @@ from torch.nn import functional
 from litebert.model.config import AlbertConfig
 from litebert.model.norm import LayerNorm
 
-__all__ = ["RelativeEmbeddings", "RelativeTerms", "relative_bias", "relative_index"]
+__all__ = ["RelativeEmbeddings", "RelativeTerms", "bucket_table", "relative_bias", "relative_index"]
 
 ROUNDING: Final = 1e-9
 """A logarithm this close above a whole number is that number."""
@@ -90,14 +90,14 @@ def relative_index(
     """
     span = buckets or distance
     if buckets is not None:
-        table = torch.tensor(_bucket_table(distance, buckets), device=difference.device)
+        table = torch.tensor(bucket_table(distance, buckets), device=difference.device)
         bucket = table[difference.abs().clamp_max(distance)]
         difference = bucket * difference.sign()
     return (difference + span).clamp(0, 2 * span - 1)
 
 
 @cache
-def _bucket_table(distance: int, buckets: int) -> tuple[int, ...]:
+def bucket_table(distance: int, buckets: int) -> tuple[int, ...]:
     """Bucket of each distance from 0 to `distance`, computed once and alike on every device."""
     middle = buckets // 2
 
