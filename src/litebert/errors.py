@@ -5,6 +5,7 @@ LitebertError
 ├── DataError (ValueError)            bad record, label, checksum
 ├── CheckpointError (RuntimeError)    missing or unexpected weights, foreign format
 ├── ExportError (RuntimeError)        unsupported operator, failed verification
+├── DegradedError (RuntimeError)      a smaller model is worse than was allowed
 ├── TrainingDiverged (RuntimeError)   non-finite or collapsed training
 ├── RankLostError (RuntimeError)      another process of a parallel run died or hangs
 └── MissingDependencyError (ImportError)
@@ -21,6 +22,7 @@ from typing import ClassVar
 __all__ = [
     "CheckpointError",
     "DataError",
+    "DegradedError",
     "ExportError",
     "LitebertError",
     "MissingDependencyError",
@@ -109,6 +111,24 @@ class ExportError(LitebertError, RuntimeError):
         super().__init__(_located(message, path, None))
         self.path = path
         self.max_difference = max_difference
+
+
+class DegradedError(LitebertError, RuntimeError):
+    """A smaller or faster model scores worse than the user allows; nothing was put in place.
+
+    Attributes:
+        metric: name of the score.
+        drop: how much worse, > 0.
+        allowed: how much was allowed.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, metric: str, drop: float, allowed: float) -> None:
+        super().__init__(message)
+        self.metric = metric
+        self.drop = drop
+        self.allowed = allowed
 
 
 class TrainingDiverged(LitebertError, RuntimeError):  # noqa: N818 - the name says what happened

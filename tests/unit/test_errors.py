@@ -7,6 +7,7 @@ import pytest
 from litebert.errors import (
     CheckpointError,
     DataError,
+    DegradedError,
     ExportError,
     LitebertError,
     MissingDependencyError,
@@ -42,6 +43,7 @@ def test_missing_dependency_says_how_to_install() -> None:
         (DataError, ValueError, 65),
         (CheckpointError, RuntimeError, 65),
         (ExportError, RuntimeError, 1),
+        (DegradedError, RuntimeError, 1),
         (TrainingDiverged, RuntimeError, 70),
         (MissingDependencyError, ImportError, 2),
     ],
