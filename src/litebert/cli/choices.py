@@ -25,6 +25,13 @@ class Kind(StrEnum):
     regression = "regression"
 
 
+class LongText(StrEnum):
+    """What to do with a text that is longer than the maximum length."""
+
+    truncate = "truncate"
+    windows = "windows"
+
+
 EvalFile = Annotated[
     Path | None,
     typer.Option("--eval", help="Labelled file to score on; else a part is held out."),
@@ -46,4 +53,11 @@ OnBadRow = Annotated[
     typer.Option("--on-bad-row", help="Unusable record: stop, or skip and count."),
 ]
 MaxLength = Annotated[int | None, typer.Option("--max-length", help="Tokens kept of an example.")]
+LongTexts = Annotated[
+    LongText | None,
+    typer.Option("--long-texts", help="Longer texts: cut them, or read all of them in windows."),
+]
+Stride = Annotated[
+    int | None, typer.Option("--stride", min=1, help="Pieces from window to window; default half.")
+]
 NoBaselines = Annotated[bool, typer.Option("--no-baselines", help="Leave out majority and TF-IDF.")]

@@ -13,11 +13,13 @@ from litebert.cli.choices import (
     EvalFile,
     KindOfLabel,
     LabelColumn,
+    LongTexts,
     MaxLength,
     MetricName,
     ModelSource,
     NoBaselines,
     OnBadRow,
+    Stride,
     TaskName,
     TextColumns,
 )
@@ -48,6 +50,8 @@ def train(
     learning_rate: float | None = typer.Option(None, "--lr", help="Peak learning rate."),
     batch_size: int | None = typer.Option(None, "--batch-size", help="Examples per step."),
     max_length: MaxLength = None,
+    long_texts: LongTexts = None,
+    stride: Stride = None,
     max_seconds: float | None = typer.Option(
         None, "--max-seconds", help="Time budget of each seed."
     ),
@@ -88,6 +92,8 @@ def train(
             "metric": metric,
             "on_bad_row": on_bad_row and str(on_bad_row),
             "max_length": max_length,
+            "long_texts": long_texts and str(long_texts),
+            "stride": stride,
         },
         "model": {"source": model, "vocab_size": vocab_size},
         "train": {

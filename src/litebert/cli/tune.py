@@ -14,11 +14,13 @@ from litebert.cli.choices import (
     EvalFile,
     KindOfLabel,
     LabelColumn,
+    LongTexts,
     MaxLength,
     MetricName,
     ModelSource,
     NoBaselines,
     OnBadRow,
+    Stride,
     TaskName,
     TextColumns,
 )
@@ -52,6 +54,8 @@ def tune(
     on_bad_row: OnBadRow = None,
     epochs: float | None = typer.Option(None, "--epochs", help="Passes over the data of a trial."),
     max_length: MaxLength = None,
+    long_texts: LongTexts = None,
+    stride: Stride = None,
     max_seconds: float | None = typer.Option(
         None, "--max-seconds", help="Time budget of each trial."
     ),
@@ -98,6 +102,8 @@ def tune(
             "metric": metric,
             "on_bad_row": on_bad_row and str(on_bad_row),
             "max_length": max_length,
+            "long_texts": long_texts and str(long_texts),
+            "stride": stride,
         },
         "model": {"source": model},
         "train": {"epochs": epochs, "max_seconds": max_seconds, "threads": threads},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self
 
@@ -16,6 +17,8 @@ from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.model.packing import Packing
 from litebert.recipes.run_folder import model_folder
 from litebert.tasks.base import TASK_FILE, Prediction, Task, load_task
+from litebert.tasks.classification import SequenceClassification
+from litebert.tasks.long_texts import encode_long, gather_texts, text_bounds
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.device import torch_threads
 
@@ -79,12 +82,18 @@ class Predictor:
     def logits(
         self, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
     ) -> Float[np.ndarray, "N C"]:
-        """Return the raw outputs of the head, one row for each example, in order."""
+        """Return the raw outputs of the head, one row for each example, in order.
+
+        Of a text that is read in windows it is the mean of their outputs.
+        """
         task = self.required_task
-        encoded = [
-            task.encode(example, self.tokenizer, index=index)
+        windows = [
+            window
             for index, example in enumerate(examples)
+            for window in self._encode(task, example, index)
         ]
+        bounds = text_bounds(windows)
+        encoded = [replace(window, index=place) for place, window in enumerate(windows)]
         rows = [np.empty(0)] * len(encoded)
         with torch_threads(torch.get_num_threads()), torch.inference_mode():
             for chunk in _chunks(encoded, batch_tokens):
@@ -94,7 +103,14 @@ class Predictor:
                     raise CheckpointError("the head returns several outputs, expected one")
                 for example, row in zip(chunk, logits.float().numpy(), strict=True):
                     rows[example.index] = row
-        return np.stack(rows) if rows else np.empty((0, len(task.config_labels())))
+        if not rows:
+            return np.empty((0, len(task.config_labels())))
+        return gather_texts(np.stack(rows), bounds)
+
+    def _encode(self, task: Task, example: Example, index: int) -> list[EncodedExample]:
+        if isinstance(task, SequenceClassification):
+            return encode_long(task, example, self.tokenizer, index=index)
+        return [task.encode(example, self.tokenizer, index=index)]
 
     def embed(
         self,

@@ -62,7 +62,9 @@ class SequenceClassification(StoredTask):
     label_separator: str | None = None
     """What stands between labels in one cell of a multi-label table."""
     max_length: int = Field(default=128, ge=3)
-    """Tokens of one encoded example, special tokens included; longer ones are cut."""
+    """Tokens of one encoded example, special tokens included."""
+    stride: int | None = Field(default=None, ge=1)
+    """Longer texts are read in windows, each so many pieces after the one before; None: they are cut."""
     temperature: float = Field(default=1.0, ge=1e-3, le=1e3, allow_inf_nan=False)
     """Divides the logits before softmax or sigmoid; fitted by `calibrated`."""
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -76,6 +78,11 @@ class SequenceClassification(StoredTask):
         count = len(self.labels)
         if len(set(self.labels)) != count:
             raise ValueError("labels: a name occurs twice")
+        if self.stride is not None and self.stride > self.max_length - 2:
+            raise ValueError(
+                f"stride: {self.stride} would skip pieces; allowed: 1 to max_length - 2 = "
+                f"{self.max_length - 2}"
+            )
         if self.kind == "binary" and count != 2:
             raise ValueError(f"labels: binary needs exactly 2 labels, got {count}")
         if self.kind == "multiclass" and count < 2:
@@ -203,6 +210,8 @@ class SequenceClassification(StoredTask):
         index: int = 0,
     ) -> EncodedExample:
         """Turn text and label into ids, cut to `max_length` tokens (the task's own when None).
+
+        With a `stride`, `litebert.tasks.long_texts.encode_long` reads all of a text instead.
 
         Raises:
             DataError: a second text is missing or unexpected, or the label does not fit.

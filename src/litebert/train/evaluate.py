@@ -14,6 +14,7 @@ from torch import nn
 
 from litebert.data.batch import EncodedExample, collate
 from litebert.errors import DataError, SettingsError
+from litebert.tasks.long_texts import gather_texts
 from litebert.train.micro import forward_packed, is_out_of_memory, to_device
 from litebert.train.precision import Precision
 from litebert.train.stop import StopRequest
@@ -54,6 +55,8 @@ class Evaluator:
         greater_is_better: False for a loss-like metric.
         batch_tokens: most real tokens per forward pass.
         precision: number type of the forward pass; float32 by default.
+        bounds: [N] position of the first example of each text, where several are windows of one; the
+            text is scored by the mean of their logits. None: each example stands for itself.
     """
 
     examples: Sequence[EncodedExample]
@@ -62,6 +65,7 @@ class Evaluator:
     greater_is_better: bool = True
     batch_tokens: int = 8192
     precision: Precision = field(default_factory=lambda: Precision("fp32", "cpu"))
+    bounds: NDArray[np.int64] | None = None
 
     def __call__(self, model: nn.Module, stop: StopRequest) -> Evaluation | None:
         """Return the scores, or None when a stop was requested.
@@ -83,6 +87,8 @@ class Evaluator:
         )
         if logits is None:
             return None
+        if self.bounds is not None:
+            logits, labels = gather_texts(logits, self.bounds), labels[self.bounds]
         metrics = {name: float(value) for name, value in self.score(logits, labels).items()}
         if self.metric not in metrics:
             raise SettingsError(f"no metric {self.metric!r}; there are: {', '.join(metrics)}")

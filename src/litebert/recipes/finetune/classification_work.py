@@ -16,6 +16,7 @@ from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
 from litebert.tasks.classification_faults import below_chance, classification_faults
+from litebert.tasks.long_texts import gather_texts
 from litebert.tasks.scores import SCORES
 from litebert.train.evaluate import Evaluate, Evaluator, predict_logits
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from litebert.model.albert import AlbertWithHead
-    from litebert.recipes.finetune.plan import Plan
+    from litebert.recipes.finetune.plan import Plan, Split
     from litebert.tasks.classification import SequenceClassification
     from litebert.train.micro import StepLoss
 
@@ -73,11 +74,12 @@ class ClassificationWork:
             self.plan.task.score,
             self.plan.task.metric,
             greater_is_better=self.higher_is_better,
+            bounds=self.plan.eval.bounds,
         )
 
     def answer(self, model: AlbertWithHead) -> Float[np.ndarray, "N C"]:
         """Return the logits of the evaluation examples."""
-        return _logits(model, self.plan.eval.encoded)
+        return _logits(model, self.plan.eval)
 
     def score(self, outputs: Float[np.ndarray, "N C"]) -> dict[str, float]:
         """Score logits of the evaluation examples."""
@@ -103,7 +105,7 @@ class ClassificationWork:
         task = plain.calibrated(logits, labels) if is_enough else plain
         test_scores: dict[str, float] = {}
         if plan.test is not None:
-            test_scores = task.score(_logits(model, plan.test.encoded), plan.test.labels())
+            test_scores = task.score(_logits(model, plan.test), plan.test.labels())
         return Outcome(
             plan,
             baselines,
@@ -132,10 +134,10 @@ class ClassificationWork:
         }
 
 
-def _logits(model: AlbertWithHead, encoded: list[Any]) -> Float[np.ndarray, "N C"]:
-    logits = predict_logits(model, encoded)
+def _logits(model: AlbertWithHead, part: Split) -> Float[np.ndarray, "N C"]:
+    logits = predict_logits(model, part.encoded)
     assert logits is not None  # noqa: S101 - only a stop request gives None
-    return logits
+    return gather_texts(logits, part.bounds)
 
 
 def _last_accuracy(chosen: SeedResult) -> float | None:

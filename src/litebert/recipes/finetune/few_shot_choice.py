@@ -31,9 +31,16 @@ def choose_few_shot(
     """Return whether to learn from pairs, and why, in words; the words are empty for the usual no.
 
     Raises:
-        SettingsError: it is told, and the task or model does not allow it.
+        SettingsError: it is told, and the task, the model or other settings do not allow it.
     """
     if settings.few_shot is False:
+        return False, ""
+    if settings.data.long_texts == "windows":
+        if settings.few_shot:
+            raise SettingsError(
+                "few_shot learns from whole texts in pairs, not from windows; leave out few_shot, or "
+                'data.long_texts = "windows"'
+            )
         return False, ""
     counts = Counter(str(example.label) for example in examples)
     reason = wants_few_shot(

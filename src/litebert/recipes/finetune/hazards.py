@@ -108,8 +108,14 @@ def _cut(plan: AnyPlan) -> Iterator[str]:
         yield (
             f"{share:.0%} of the training texts are cut at {limit} tokens, and what decides may lie "
             f"behind the cut; allow more with --max-length, up to "
-            f"{plan.model.config.max_position_embeddings}"
+            f"{plan.model.config.max_position_embeddings}{_windows(plan)}"
         )
+
+
+def _windows(plan: AnyPlan) -> str:
+    if isinstance(plan, RecordPlan) or plan.task.stride is not None:
+        return ""
+    return ", or read whole texts in windows with --long-texts windows"
 
 
 def _steps(plan: AnyPlan) -> Iterator[str]:

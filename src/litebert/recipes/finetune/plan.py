@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,14 @@ from litebert.recipes.finetune.defaults import default_num_seeds, default_train_
 from litebert.recipes.finetune.few_shot_choice import choose_few_shot
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.recipes.finetune.option_lines import option_lines
+from litebert.recipes.finetune.text_length import cut_fraction, fit_length
 from litebert.tasks.classification import SequenceClassification
+from litebert.tasks.long_texts import (
+    MOST_WINDOWS,
+    MOST_WINDOWS_TO_LEARN,
+    encode_long,
+    text_bounds,
+)
 
 if TYPE_CHECKING:
     from litebert.data.batch import EncodedExample
@@ -31,16 +37,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Split", "make_table_plan"]
 
-COVERED_FRACTION: Final = 0.995
-"""Share of training examples that the automatic maximum length leaves whole."""
-AUTO_MAX_LENGTH: Final = 256
 FEW_EXAMPLES: Final = 50
 """Below this a score says little: its 95 % interval is wider than 14 points on each side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One part of the data: its examples, and the same as token ids."""
+    """One part of the data.
+
+    Attributes:
+        examples: texts and labels.
+        encoded: the same as token ids; several windows of a long text lie next to each other.
+    """
 
     examples: list[Example]
     encoded: list[EncodedExample]
@@ -51,8 +59,13 @@ class Split:
         return sum(len(example.ids) for example in self.encoded)
 
     def labels(self) -> np.ndarray:
-        """Return the labels in the form that the task scores: [N] or [N, C]."""
-        return np.asarray([example.label for example in self.encoded])
+        """Return the labels of the texts in the form that the task scores: [N] or [N, C]."""
+        return np.asarray([self.encoded[first].label for first in self.bounds.tolist()])
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """[N] position of the first window of each text in `encoded`."""
+        return text_bounds(self.encoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class Plan:
         train, eval: the two splits.
         test: a third one, if the source has a labelled one.
         skipped: records left out, each with its reason.
-        truncated_fraction: share of training examples that are cut.
+        truncated_fraction: share of training examples of which something is not read.
         tables: what train, eval and test were read from; None where there is none.
         lengths: tokens before cutting -> number of training examples.
         notes: further decisions, in words.
@@ -127,7 +140,7 @@ class Plan:
             f"data      {len(self.train.examples):,} to train on, {len(self.eval.examples):,} to score on"
             + (f", {len(self.test.examples):,} in a test set" if self.test else "")
             + (f"; {len(self.skipped):,} skipped" if self.skipped else ""),
-            f"length    at most {task.max_length} tokens; {self.truncated_fraction:.1%} of the texts are cut",
+            f"length    at most {task.max_length} tokens; {self._long_texts()}",
             f"model     {self.model.describe()}",
             *option_lines(self),
             f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
@@ -135,6 +148,16 @@ class Plan:
         ]
         lines += [f"note      {note}" for note in self.notes]
         return lines + [f"warning   {warning}" for warning in self.warnings]
+
+    def _long_texts(self) -> str:
+        cut = f"{self.truncated_fraction:.1%} of the texts are cut"
+        if self.task.stride is None:
+            return cut
+        long = sum(n for tokens, n in self.lengths.items() if tokens > self.task.max_length)
+        return (
+            f"{long / len(self.train.examples):.1%} of the texts are longer and read in windows that "
+            f"start every {self.task.stride} pieces, {len(self.train.encoded):,} in all; {cut}"
+        )
 
     def estimate(self) -> list[str]:
         """Return the expected time and memory of the whole run, as lines for a person."""
@@ -154,6 +177,10 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
         raise SettingsError(
             f"task.{next(iter(settings.task))} belongs to tasks over records such as squad; a table "
             "of texts and labels has no such option"
+        )
+    if data.stride is not None and data.long_texts != "windows":
+        raise SettingsError(
+            'data.stride is for windows; set data.long_texts = "windows" too, or leave it out'
         )
     source = _read(data)
     schema = source.schema(
@@ -187,25 +214,25 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
     model = choose_model(settings, task, example_texts(examples), len(examples))
     is_few_shot, reason = choose_few_shot(settings, task, model, examples)
     notes.extend([reason] if reason else [])
+    task, lengths = fit_length(task, model, examples, data)
+    train = _encode(task, model, examples, MOST_WINDOWS_TO_LEARN)
     settings = settings.model_copy(
         update={
-            "train": default_train_settings(settings.train, model, len(examples)),
+            "train": default_train_settings(settings.train, model, len(train.encoded)),
             "num_seeds": default_num_seeds(settings.num_seeds, len(examples)),
             "few_shot": is_few_shot,  # a resumed run is told all settings and must not choose anew
         }
     )
-    task, lengths = _fit_length(task, model, examples, data.max_length)
-    truncated = sum(tokens > task.max_length for tokens in lengths) / len(lengths)
     return Plan(
         settings=settings,
         schema=schema,
         task=task,
         model=model,
-        train=_encode(task, model, examples),
+        train=train,
         eval=_encode(task, model, evaluation),
         test=_encode(task, model, test) if test else None,
         skipped=tuple(skipped),
-        truncated_fraction=truncated,
+        truncated_fraction=cut_fraction(task, model, examples, lengths),
         tables=(source.train, source.eval, source.test),
         lengths=dict(Counter(lengths)),
         notes=tuple(notes),
@@ -264,28 +291,15 @@ def _test_examples(
     return make_examples(table, schema, data.on_bad_row, skipped=skipped)
 
 
-def _fit_length(
-    task: SequenceClassification, model: ModelChoice, examples: Sequence[Example], told: int | None
-) -> tuple[SequenceClassification, list[int]]:
-    """Set the maximum length; return the task and the uncut length of each example in tokens."""
-    limit = model.config.max_position_embeddings
-    probe = [_uncut_length(model, example, limit) for example in examples]
-    if told is not None and told > limit:
-        raise SettingsError(
-            f"max_length is {told}, but the model has {limit} positions; give at most {limit}"
-        )
-    covering = math.ceil(float(np.quantile(probe, COVERED_FRACTION)))
-    length = told or max(16, min(limit, AUTO_MAX_LENGTH, 8 * math.ceil(covering / 8)))
-    return task.model_copy(update={"max_length": length}), probe
-
-
-def _uncut_length(model: ModelChoice, example: Example, limit: int) -> int:
-    encoding = model.tokenizer.encode(example.text, example.pair, max_length=limit)
-    return len(encoding.ids) + encoding.truncated
-
-
-def _encode(task: SequenceClassification, model: ModelChoice, examples: list[Example]) -> Split:
+def _encode(
+    task: SequenceClassification,
+    model: ModelChoice,
+    examples: list[Example],
+    at_most: int = MOST_WINDOWS,
+) -> Split:
     encoded = [
-        task.encode(example, model.tokenizer, index=index) for index, example in enumerate(examples)
+        window
+        for index, example in enumerate(examples)
+        for window in encode_long(task, example, model.tokenizer, index=index, at_most=at_most)
     ]
     return Split(examples, encoded)

@@ -214,6 +214,11 @@ def _refuse_table_settings(data: DataSettings) -> None:
                 f"data.{name} belongs to tables of texts and labels; task {data.task!r} reads its own "
                 "format, leave it out"
             )
+    if data.long_texts != "truncate" or data.stride is not None:
+        raise SettingsError(
+            f"data.long_texts and data.stride belong to tables of texts and labels; task {data.task!r} "
+            "cuts long texts in its own way (task.stride, where it has windows), leave them out"
+        )
 
 
 def _within_positions(

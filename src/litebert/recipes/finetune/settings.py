@@ -41,6 +41,11 @@ class DataSettings(Settings):
     """Seed of the held-out split; the same for all training seeds."""
     max_length: int | None = Field(default=None, ge=8, le=100_000)
     """Tokens kept of an example; None: covers 99.5 % of the training examples, at most 256."""
+    long_texts: Literal["truncate", "windows"] = "truncate"
+    """Longer texts: cut them, or read them in windows of `max_length` tokens that overlap and answer by
+    the mean of the windows' logits. Evaluation is by text in both cases."""
+    stride: int | None = Field(default=None, ge=1)
+    """Pieces by which each window starts after the one before; None: half of those that fit."""
     max_examples: int | None = Field(default=None, ge=2)
     """Train on a seeded sample of this many examples; None: all."""
 

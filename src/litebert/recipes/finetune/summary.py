@@ -227,7 +227,7 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
     if CUT_FRACTION >= getattr(outcome.plan, "truncated_fraction", 0.0) > 0.05:
         found.append(
             f"{outcome.plan.truncated_fraction:.0%} of the training texts are cut at "
-            f"{outcome.plan.task.max_length} tokens; try --max-length"
+            f"{outcome.plan.task.max_length} tokens; try --max-length or --long-texts windows"
         )
     for seed in outcome.seeds:
         if seed.failure:

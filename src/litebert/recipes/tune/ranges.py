@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from litebert.errors import SettingsError
 from litebert.model.sharing import num_attentions, num_ffns
 from litebert.recipes.finetune.defaults import NARROW, WIDE
-from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.tune.space import NAMED, Dimension, read_space
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _FREE_WITH_WEIGHTS: Final = frozenset(
 
 def train_size(plan: AnyPlan) -> int:
     """Return how many encoded examples are trained on."""
-    return len(plan.train.examples if isinstance(plan, Plan) else plan.train.features)
+    return len(plan.train.encoded)
 
 
 def default_ranges(plan: AnyPlan) -> dict[str, Any]:
