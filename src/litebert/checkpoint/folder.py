@@ -223,7 +223,7 @@ def _least_bytes(config: AlbertConfig) -> int:
     width = config.hidden_size
     return 2 * (
         config.vocab_size * config.embedding_size
-        + num_attentions(config.plan) * 2 * width * width
+        + num_attentions(config.plan) * 2 * width * config.attention_size
         + num_ffns(config.plan) * 2 * width * config.intermediate_size
     )
 
@@ -327,7 +327,8 @@ def _start_anew(model: nn.Module, part: str, std: float) -> None:
     module = next(
         inner
         for name, inner in model.named_modules()
-        if name.removeprefix(OUR_PREFIX) == ("pooler" if part == "pooler" else f"heads.{part}")
+        if name.removeprefix(OUR_PREFIX)
+        == (part if part in ("pooler", "exits") else f"heads.{part}")
     )
     init_weights(module, std)
     with torch.no_grad():

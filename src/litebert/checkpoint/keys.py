@@ -18,6 +18,7 @@ from litebert.model.options import PROJECTIONS
 __all__ = [
     "ARCHITECTURE_HEADS",
     "CLASSIFIER_HEADS",
+    "EXIT_KEYS",
     "HEAD_PARTS",
     "Resolved",
     "head_part",
@@ -83,6 +84,9 @@ ARCHITECTURE_HEADS: Final[dict[str, str | None]] = {
 }
 """Published class name -> head word; the inverse of what `config.json` is written with."""
 
+EXIT_KEYS: Final = frozenset({"exits.weight", "exits.bias"})
+"""Classifiers of the depths, under the same names in both layouts: other readers leave them out."""
+
 # The decoder of the MLM head is the token table; transformers may store it again.
 _TIED: Final = {
     "predictions.decoder.weight": "embeddings.token.weight",
@@ -114,9 +118,11 @@ _OUR_PREFIX: Final = "model."
 
 
 def head_part(name: str) -> str | None:
-    """Return the head that a weight of ours belongs to, `pooler`, or None for the encoder."""
+    """Return the head that a weight of ours belongs to, `exits`, `pooler`, or None for the encoder."""
     if name.startswith("heads."):
         return name.split(".", 2)[1]
+    if name in EXIT_KEYS:
+        return "exits"
     return "pooler" if name.startswith("pooler.") else None
 
 
@@ -131,6 +137,8 @@ def to_published(name: str, *, inner: int, head: str | None) -> str:
     Raises:
         CheckpointError: there is no such weight in the published layout.
     """
+    if name in EXIT_KEYS:
+        return name
     prefix = _PUBLISHED_PREFIX if HEAD_PARTS[head] else ""
     for part in HEAD_PARTS[head]:
         for ours, theirs in _HEADS[part]:
@@ -162,6 +170,8 @@ def to_ours(name: str, *, inner: int, classifier: str | None) -> str | None:
         inner: `inner_group_num`.
         classifier: head that `classifier.*` belongs to: sequence, token or choice.
     """
+    if name in EXIT_KEYS:
+        return name
     heads = [part for part in _HEADS if part in (classifier, "mlm", "sentence_order", "span")]
     for part in heads:
         for ours, theirs in _HEADS[part]:
@@ -238,7 +248,7 @@ def _modern(name: str) -> str:
 
 def _known(name: str) -> str | None:
     """Return a name of ours if such a weight can exist, else None."""
-    if name == "heads.mlm.bias":
+    if name == "heads.mlm.bias" or name in EXIT_KEYS:
         return name
     stem, _, leaf = name.rpartition(".")
     if stem in _LAYERS:

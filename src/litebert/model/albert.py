@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,9 +15,15 @@ from litebert.errors import DataError
 from litebert.model.backbone import AlbertModel, EncoderOutput, PackedAttentions, unpack_output
 from litebert.model.config import AlbertConfig
 from litebert.model.encoder import Backend, Checkpointing
+from litebert.model.exits import ExitHeads, has_exit_heads
 from litebert.model.head_kinds import head_kind
 from litebert.model.heads import make_heads
-from litebert.model.inputs import require_config, require_integers, require_tensor
+from litebert.model.inputs import (
+    packed_positions,
+    require_config,
+    require_integers,
+    require_tensor,
+)
 from litebert.model.layers import init_weights
 from litebert.model.losses import (
     LossTerm,
@@ -81,10 +87,12 @@ class AlbertWithHead(nn.Module):
         require_config(config)
         super().__init__()
         kind = head_kind(head)
-        self.config = config.replace(litebert={"head": head})
+        has_exits = has_exit_heads(config, head)
+        self.config = config.replace(litebert={"head": head, "exit_heads": has_exits})
         self.head = head
         self.model = AlbertModel(self.config, add_pooler=kind.has_pooler)
         self.heads = make_heads(self.config, head)
+        self.exits = ExitHeads(self.config) if has_exits else None
         init_weights(self.heads, config.initializer_range)
 
     def set_checkpointing(self, value: Checkpointing) -> None:
@@ -95,13 +103,23 @@ class AlbertWithHead(nn.Module):
         """
         self.model.set_checkpointing(value)
 
-    def set_active_depth(self, depths: int | None) -> None:
+    def set_active_depth(self, depths: int | None, *, allow_idle: bool = False) -> None:
         """Run the first depths only; see `Encoder.set_active_depth`.
+
+        With exit heads the one of the last of them answers.
 
         Raises:
             SettingsError: no such number, or some stored weights would not run and so not train.
         """
-        self.model.set_active_depth(depths)
+        self.model.set_active_depth(depths, allow_idle=allow_idle)
+
+    def logits_after(
+        self, depth: int, features: Float[Tensor, "rows H"]
+    ) -> Float[Tensor, "rows C"]:
+        """Return the logits after so many depths (1..L) of pooled first tokens, or of tokens."""
+        if self.exits is None or depth == self.config.num_hidden_layers:
+            return self.heads[self.head](features)
+        return self.exits(features, depth)
 
     def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
         """Compile the one block that depths share; see `Encoder.compile_block`."""
@@ -154,7 +172,7 @@ class AlbertWithHead(nn.Module):
             input_ids, attention_mask, token_type_ids, position_ids
         )
         if masked_positions is not None:
-            masked_positions = _packed_positions(masked_positions, packing)
+            masked_positions = packed_positions(masked_positions, packing)
         output = self.forward_packed(
             inputs[0],
             packing,
@@ -267,8 +285,11 @@ class AlbertWithHead(nn.Module):
             if masked_positions is not None:
                 hidden = hidden.index_select(0, masked_positions)
             return head(hidden, self.model.embeddings.token.weight)
+        depth = self.model.encoder.num_depths
         if name in ("token", "span"):
-            return head(hidden)
+            return self.logits_after(depth, hidden)
+        if name == "sequence":
+            return self.logits_after(depth, cast(Tensor, encoded.pooler_output))
         logits = head(encoded.pooler_output)
         if name != "choice":
             return logits
@@ -374,25 +395,3 @@ class AlbertWithHead(nn.Module):
         if name == "token" or (name == "mlm" and masked_positions is None):
             return packing.unpack(logits)
         return logits
-
-
-def _packed_positions(flat: Tensor, packing: Packing) -> Tensor:
-    """Flat indices of the padded batch -> packed indices.
-
-    Raises:
-        DataError: an index outside the batch, or on padding.
-    """
-    batch, width = packing.padded_shape or (packing.num_sequences, packing.max_length)
-    if flat.numel() and not 0 <= int(flat.min()) <= int(flat.max()) < batch * width:
-        raise DataError(
-            f"masked_positions go from {int(flat.min())} to {int(flat.max())}, allowed are 0 to "
-            f"{batch * width - 1} (row * S + column)"
-        )
-    if packing.indices is None:
-        return flat
-    inverse = torch.full((batch * width,), -1, dtype=torch.int64, device=flat.device)
-    inverse[packing.indices] = torch.arange(packing.num_tokens, device=flat.device)
-    packed = inverse[flat]
-    if bool((packed < 0).any()):
-        raise DataError("masked_positions hold a padding token; mask real tokens only")
-    return packed

@@ -61,13 +61,13 @@ class AlbertModel(nn.Module):
         """
         self.encoder.set_checkpointing(value)
 
-    def set_active_depth(self, depths: int | None) -> None:
+    def set_active_depth(self, depths: int | None, *, allow_idle: bool = False) -> None:
         """Run the first depths only; see `Encoder.set_active_depth`.
 
         Raises:
             SettingsError: no such number, or some stored weights would not run and so not train.
         """
-        self.encoder.set_active_depth(depths)
+        self.encoder.set_active_depth(depths, allow_idle=allow_idle)
 
     def compile_block(self, *, dynamic: bool = True, backend: str | Backend = "inductor") -> None:
         """Compile the one block that depths share; see `Encoder.compile_block`."""
@@ -132,16 +132,12 @@ class AlbertModel(nn.Module):
         Raises:
             DataError: shapes that do not fit, ids outside their table, or a sequence that is too long.
         """
-        self._check_packed(input_ids, packing, token_type_ids, position_ids)
-        places = packing.position_ids if position_ids is None else position_ids
+        hidden = self.embed_packed(input_ids, packing, token_type_ids, position_ids)
         trace = None
         if output_hidden_states or output_attentions:
             trace = Trace([] if output_hidden_states else None, [] if output_attentions else None)
-        hidden = self.embeddings(input_ids, token_type_ids, places)
         hidden = self.encoder(hidden, packing, trace, position_ids)
-        pooled = None
-        if self.pooler is not None:
-            pooled = torch.tanh(self.pooler(packing.first_tokens(hidden)))
+        pooled = self.pool(hidden, packing)
         states = trace.hidden_states if trace else None
         attentions = trace.attentions if trace else None
         return EncoderOutput(
@@ -150,6 +146,28 @@ class AlbertModel(nn.Module):
             None if states is None else tuple(states),
             None if attentions is None else tuple(attentions),
         )
+
+    def embed_packed(
+        self,
+        input_ids: Int[Tensor, " T"],
+        packing: Packing,
+        token_type_ids: Int[Tensor, " T"] | None = None,
+        position_ids: Int[Tensor, " T"] | None = None,
+    ) -> Float[Tensor, "T H"]:
+        """Return what enters the first depth; arguments as `forward_packed`.
+
+        Raises:
+            DataError: shapes that do not fit, ids outside their table, or a sequence that is too long.
+        """
+        self._check_packed(input_ids, packing, token_type_ids, position_ids)
+        places = packing.position_ids if position_ids is None else position_ids
+        return self.embeddings(input_ids, token_type_ids, places)
+
+    def pool(self, hidden: Float[Tensor, "T H"], packing: Packing) -> Float[Tensor, "N H"] | None:
+        """Return tanh(dense(first token)) of each sequence; None without pooler."""
+        if self.pooler is None:
+            return None
+        return torch.tanh(self.pooler(packing.first_tokens(hidden)))
 
     def pack_inputs(
         self,

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
-from litebert.model.head_kinds import head_kind
+from litebert.model.head_kinds import EXIT_WORDS, head_kind
 from litebert.model.sharing import num_attentions, num_ffns
 
 __all__ = [
@@ -35,7 +35,7 @@ class ParameterCount:
         attentions: all stored attentions with their LayerNorm.
         ffns: all stored feed-forwards with their LayerNorm.
         pooler: dense layer on the first token; 0 without.
-        heads: task head; the tied decoder counts nothing, its bias does.
+        heads: task head, and those of the depths; the tied decoder counts nothing, its bias does.
         options: what options add beside the blocks: relative positions, depth embeddings, low-rank
             updates, bottlenecks, norms of depths, the last norm of pre-norm; 0 for an ALBERT.
     """
@@ -142,14 +142,14 @@ def flops_per_token(config: AlbertConfig, length: int) -> int:
     """
     _check_positive("length", length)
     h, e = config.hidden_size, config.embedding_size
-    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    width, narrow = config.attention_size, config.key_value_size
     options, inner = config.litebert, config.inner_group_num
-    projections = h * h + 2 * h * narrow + h * h
+    projections = 2 * h * width + 2 * h * narrow
     ffn = (3 if options.ffn == "geglu" else 2) * h * config.intermediate_size
-    relative = options.num_relative_terms * options.relative_rows * h
+    relative = options.num_relative_terms * options.relative_rows * width
     steps = len(config.plan)
     keys = sum(_keys_seen(config, depth, length) for depth in range(config.num_hidden_layers))
-    attention = 2 * inner * keys * h
+    attention = 2 * inner * keys * width
     return 2 * (
         steps * (projections + ffn + relative + _lora_weights(config) + _bottleneck_weights(config))
         + attention
@@ -184,14 +184,14 @@ def activation_bytes(
     """
     _check_positive("tokens", tokens)
     h, i = config.hidden_size, config.intermediate_size
-    narrow = h // config.num_attention_heads * config.num_key_value_heads
-    qkv = h + 2 * narrow
+    width = config.attention_size
+    qkv = width + 2 * config.key_value_size
     is_gated = config.litebert.ffn == "geglu"
     if mode == "infer":
         wide = 3 * i if is_gated else 2 * i
-        return tokens * bytes_per_value * (2 * h + max(qkv + 2 * h, wide))
+        return tokens * bytes_per_value * (2 * h + max(qkv + width + h, wide))
     # query, key, value; context and its log-sum; both sums before LayerNorm; both results
-    attention = qkv + h + config.num_attention_heads + 2 * h
+    attention = qkv + width + config.num_attention_heads + 2 * h
     # GELU is computed again in the backward pass; relu and gated activations are held.
     ffn = (4 if is_gated else 2 if config.hidden_act == "relu" else 1) * i + 2 * h
     steps, inner = len(config.plan), config.inner_group_num
@@ -212,12 +212,12 @@ def _dense(inputs: int, outputs: int) -> int:
 
 def _attention_weights(config: AlbertConfig) -> int:
     h = config.hidden_size
-    narrow = h // config.num_attention_heads * config.num_key_value_heads
-    weights = 2 * _dense(h, h) + 2 * _dense(h, narrow)
+    width, narrow = config.attention_size, config.key_value_size
+    weights = _dense(h, width) + 2 * _dense(h, narrow) + _dense(width, h)
     options = config.litebert
     if options.has_relative and options.relative_form == "v1":
         weights += h * narrow if "c2p" in options.relative_terms else 0
-        weights += _dense(h, h) if "p2c" in options.relative_terms else 0
+        weights += _dense(h, width) if "p2c" in options.relative_terms else 0
     return weights
 
 
@@ -254,10 +254,10 @@ def _lora_weights(config: AlbertConfig) -> int:
     options = config.litebert
     if not options.lora_rank:
         return 0
-    h, i = config.hidden_size, config.intermediate_size
-    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    h, i, width = config.hidden_size, config.intermediate_size, config.attention_size
+    narrow = config.key_value_size
     sums = {"key": h + narrow, "value": h + narrow, "gate": h + i, "up": h + i, "down": i + h}
-    return options.lora_rank * sum(sums.get(name, 2 * h) for name in options.lora_on)
+    return options.lora_rank * sum(sums.get(name, h + width) for name in options.lora_on)
 
 
 def _keys_seen(config: AlbertConfig, depth: int, length: int) -> int:
@@ -279,7 +279,10 @@ def _head_parameters(config: AlbertConfig, head: str) -> int:
         "span_joint": 2 * _dense(2 * h, h) + 2 * h + 2 * _dense(h, 1) + h * config.num_labels,
         "choice": _dense(h, 1),
     }
-    return sum(sizes[part] for part in head_kind(head).parts)
+    exits = 0
+    if config.litebert.exit_heads and head in EXIT_WORDS:
+        exits = (config.num_hidden_layers - 1) * _dense(h, config.num_labels)
+    return exits + sum(sizes[part] for part in head_kind(head).parts)
 
 
 def _check_positive(name: str, value: int) -> None:

@@ -25,7 +25,7 @@ from litebert.model.sharing import Plan, num_attentions, num_ffns
 from litebert.model.sight import Layout, Sight
 from litebert.model.step_adapter import StepAdapter
 
-__all__ = ["Backend", "Checkpointing", "Encoder", "Trace"]
+__all__ = ["Backend", "Checkpointing", "Encoder", "Run", "Trace"]
 
 Checkpointing = bool | int | Literal["ffn"]
 """What is recomputed in the backward pass; see `Encoder.set_checkpointing`."""
@@ -51,7 +51,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Run:
     """What all depths of one forward pass use; the last two only with options."""
 
     layout: Layout
@@ -75,7 +75,7 @@ class Encoder(nn.Module):
         )
         self.ffns = nn.ModuleList([FeedForward(config) for _ in range(num_ffns(self.plan))])
         self.options = options = config.litebert
-        self.head_size = config.hidden_size // config.num_attention_heads
+        self.head_size = config.head_size
         if options.has_relative:
             self.relative = RelativeEmbeddings(config)
         if options.depth_embeddings:
@@ -93,13 +93,14 @@ class Encoder(nn.Module):
         """Depths that run: `active_depth`, or all of the plan."""
         return self.active_depth or len(self.plan) // self.inner
 
-    def set_active_depth(self, depths: int | None) -> None:
-        """Run the first depths only, for training that starts shallow; None runs all.
+    def set_active_depth(self, depths: int | None, *, allow_idle: bool = False) -> None:
+        """Run the first depths only; None runs all.
 
         A setting of the run, not of the model: it is not saved.
 
         Args:
             depths: how many, 1 to the model's own; None: all.
+            allow_idle: also where stored weights would not run; for what does not train.
 
         Raises:
             SettingsError: no such number, or some stored weights would not run and so not train.
@@ -109,7 +110,7 @@ class Encoder(nn.Module):
             raise SettingsError(
                 f"active depth is {depths!r}, allowed are 1 to num_hidden_layers = {total}, or None for all"
             )
-        if depths is not None and depths < total:
+        if depths is not None and depths < total and not allow_idle:
             active = self.plan[: depths * self.inner]
             idle = [
                 f"{stored - used} of {stored} {kind}"
@@ -205,27 +206,40 @@ class Encoder(nn.Module):
             position_ids: for rotary and disentangled positions, packed [T], or [S] or [B, S]; None: the
                 place of each token.
         """
-        run = self._start(hidden, layout, position_ids)
+        run = self.begin(hidden, layout, position_ids)
         recompute = self.checkpointing if self.training and torch.is_grad_enabled() else False
         if trace is None and recompute is not False and recompute != "ffn":
-            return self._end(self._in_segments(hidden, run, int(recompute)))
+            return self.end(self._in_segments(hidden, run, int(recompute)))
         states = None if trace is None else trace.hidden_states
         if states is not None:
             states.append(hidden)
         for depth in range(self.num_depths):
-            hidden = self._depth(depth, hidden, run, trace, recompute == "ffn")
+            hidden = self.run_depth(depth, hidden, run, trace, recompute == "ffn")
             if depth == self.num_depths - 1:
-                hidden = self._end(hidden)
+                hidden = self.end(hidden)
             if states is not None:
                 states.append(hidden)
         return hidden
 
-    def _start(self, hidden: Tensor, layout: Layout, position_ids: Tensor | None) -> _Run:
-        """Make what all depths of a forward pass use."""
-        fused = self._fuse(hidden.numel() // hidden.shape[-1])
+    def begin(
+        self,
+        hidden: Float[Tensor, "*tokens H"],
+        layout: Layout,
+        position_ids: Int[Tensor, " T"] | Int[Tensor, "*rows S"] | None = None,
+        last: Run | None = None,
+    ) -> Run:
+        """Return what all depths of a forward pass use.
+
+        Args:
+            hidden: as `forward`.
+            layout: as `forward`.
+            position_ids: as `forward`.
+            last: of the depths before, where sequences have left since: spares joining weights again.
+        """
+        fused = last.fused if last else self._fuse(hidden.numel() // hidden.shape[-1])
         options = self.options
         if not (options.has_rotary or options.has_relative or options.local_window):
-            return _Run(layout, fused)
+            return Run(layout, fused)
         places = position_ids
         if places is None and isinstance(layout, Packing):
             places = layout.position_ids
@@ -244,9 +258,10 @@ class Encoder(nn.Module):
             sight.relative = self.relative
             rows = self.relative()
             terms = [cast(Attention, module).relate(rows) for module in self.attentions]
-        return _Run(layout, fused, sight, terms)
+        return Run(layout, fused, sight, terms)
 
-    def _end(self, hidden: Tensor) -> Tensor:
+    def end(self, hidden: Float[Tensor, "*tokens H"]) -> Float[Tensor, "*tokens H"]:
+        """Return what the encoder gives if it ends here: with the last norm, where it has one."""
         return self.final_norm(hidden) if self.options.norm_position == "pre" else hidden
 
     def _fuse(self, tokens: int) -> Fused:
@@ -260,14 +275,15 @@ class Encoder(nn.Module):
             for module, count in zip(modules, uses, strict=True)
         ]
 
-    def _depth(
+    def run_depth(
         self,
         depth: int,
-        hidden: Tensor,
-        run: _Run,
+        hidden: Float[Tensor, "*tokens H"],
+        run: Run,
         trace: Trace | None = None,
         recompute_ffn: bool = False,
-    ) -> Tensor:
+    ) -> Float[Tensor, "*tokens H"]:
+        """Run one depth, counted from 0."""
         if self.options.depth_embeddings:
             hidden = self.depths(hidden, depth)
         for number in range(depth * self.inner, (depth + 1) * self.inner):
@@ -298,7 +314,7 @@ class Encoder(nn.Module):
             decay.attention_scales[number], decay.ffn_scales[number]
         )  # fmt: skip
 
-    def _view(self, depth: int, number: int, run: _Run) -> View | None:
+    def _view(self, depth: int, number: int, run: Run) -> View | None:
         """What is particular to a step; None for a model without options."""
         adapter = None
         if self.options.has_step_parts:
@@ -308,12 +324,12 @@ class Encoder(nn.Module):
         terms = run.terms[self.plan[number].attention] if run.terms else None
         return View(run.sight, terms, self.options.is_local(depth), adapter)
 
-    def _in_segments(self, hidden: Tensor, run: _Run, size: int) -> Tensor:
+    def _in_segments(self, hidden: Tensor, run: Run, size: int) -> Tensor:
         depths = self.num_depths
 
         def segment(first: int, hidden: Tensor) -> Tensor:
             for depth in range(first, min(first + size, depths)):
-                hidden = self._depth(depth, hidden, run)
+                hidden = self.run_depth(depth, hidden, run)
             return hidden
 
         for first in range(0, depths, size):

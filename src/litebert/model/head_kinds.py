@@ -7,7 +7,7 @@ from typing import Final
 
 from litebert.errors import SettingsError
 
-__all__ = ["HEADS", "HeadKind", "head_kind"]
+__all__ = ["EXIT_WORDS", "HEADS", "HeadKind", "head_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ HEADS: Final[dict[str, HeadKind]] = {
     "embedding": HeadKind((), has_pooler=True),
 }
 """Head word -> what it is made of."""
+
+EXIT_WORDS: Final = frozenset({"sequence", "token"})
+"""Heads that each depth can have one of: one projection, of the pooled first token or of each token."""
 
 
 def head_kind(head: str) -> HeadKind:

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from litebert.errors import DataError, SettingsError
 from litebert.model.config import AlbertConfig
+from litebert.model.packing import Packing
 
-__all__ = ["require_config", "require_integers", "require_tensor"]
+__all__ = ["packed_positions", "require_config", "require_integers", "require_tensor"]
 
 _INDEX_TYPES: Final = (torch.int64, torch.int32)
 
@@ -53,3 +54,25 @@ def require_config(value: object) -> None:
             f"config must be an AlbertConfig, got {type(value).__name__}; make one with "
             "AlbertConfig.from_dict(...), AlbertConfig.load(folder) or preset(name)"
         )
+
+
+def packed_positions(flat: Tensor, packing: Packing) -> Tensor:
+    """Flat indices of the padded batch -> packed indices.
+
+    Raises:
+        DataError: an index outside the batch, or on padding.
+    """
+    batch, width = packing.padded_shape or (packing.num_sequences, packing.max_length)
+    if flat.numel() and not 0 <= int(flat.min()) <= int(flat.max()) < batch * width:
+        raise DataError(
+            f"masked_positions go from {int(flat.min())} to {int(flat.max())}, allowed are 0 to "
+            f"{batch * width - 1} (row * S + column)"
+        )
+    if packing.indices is None:
+        return flat
+    inverse = torch.full((batch * width,), -1, dtype=torch.int64, device=flat.device)
+    inverse[packing.indices] = torch.arange(packing.num_tokens, device=flat.device)
+    packed = inverse[flat]
+    if bool((packed < 0).any()):
+        raise DataError("masked_positions hold a padding token; mask real tokens only")
+    return packed

@@ -29,7 +29,15 @@ PROJECTIONS: Final[tuple[Projection, ...]] = (
 """Projections of a block that low-rank updates can change; `gate` with `ffn = "geglu"` only."""
 
 _SAME_FUNCTION: Final = frozenset(
-    {"format_version", "sharing", "num_key_value_heads", "project_embeddings", "head", "pooling"}
+    {
+        "format_version",
+        "sharing",
+        "num_key_value_heads",
+        "project_embeddings",
+        "head",
+        "pooling",
+        "exit_heads",
+    }
 )
 """Options that `AlbertConfig.model_type` judges by themselves, or that change no hidden state."""
 _NEEDS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -54,6 +62,9 @@ class LitebertOptions(Settings):
     """Registered sharing pattern (`model/sharing.py`); `groups` is the official one."""
     num_key_value_heads: int | None = Field(default=None, ge=1)
     """Key-value heads shared by the query heads: 1 = multi-query, None = one for each."""
+    head_size: int | None = Field(default=None, ge=1, le=16_384)
+    """Numbers D of an attention head. None: hidden_size / num_attention_heads, as everywhere; told, heads
+    together may be narrower than the model, which is what is left after some were removed."""
     project_embeddings: bool | None = None
     """Whether E -> H is projected. None: only if E != H, as the official code does."""
     head: (
@@ -73,6 +84,9 @@ class LitebertOptions(Settings):
     """Head the folder was saved with, where `architectures` cannot say it."""
     pooling: Literal["cls", "mean"] = "cls"
     """What the embedding head returns: the pooled first token, or the mean over real tokens."""
+    exit_heads: bool = False
+    """Whether each depth but the last has a classifier of its own, for the heads sequence and token. What
+    the last depth answers stays the same, so that other readers may leave them out."""
 
     positions: Literal[
         "absolute", "rotary", "disentangled", "absolute+rotary", "absolute+disentangled"
@@ -159,8 +173,8 @@ class LitebertOptions(Settings):
         return self.global_every == 0 or depth % self.global_every != 0
 
 
-def check_options(options: LitebertOptions, hidden_size: int, num_attention_heads: int) -> None:
-    """Refuse options that contradict each other or the sizes.
+def check_options(options: LitebertOptions, head_size: int) -> None:
+    """Refuse options that contradict each other or the size of an attention head.
 
     Raises:
         ValueError: the message says what and what to do; pydantic makes a `SettingsError` of it.
@@ -173,10 +187,9 @@ def check_options(options: LitebertOptions, hidden_size: int, num_attention_head
                 f"litebert.{name} = {chosen[name]!r} changes nothing without {wanted}; set that too, or "
                 f"leave {name} out"
             )
-    size = hidden_size // num_attention_heads
-    if options.has_rotary and size % 2:
+    if options.has_rotary and head_size % 2:
         raise ValueError(
-            f"rotary positions turn pairs of numbers, but heads have {size} (hidden_size / "
+            f"rotary positions turn pairs of numbers, but heads have {head_size} (hidden_size / "
             "num_attention_heads), an odd number; choose other sizes or positions"
         )
     buckets = options.relative_buckets

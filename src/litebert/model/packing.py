@@ -261,6 +261,29 @@ class Packing:
         chosen = packed.index_select(0, rows.to(packed.device))
         return scatter_rows(chosen, slots.to(packed.device), self.num_sequences)
 
+    def select(self, sequences: Sequence[int]) -> tuple[Packing, Int[Tensor, " kept"]]:
+        """Return the packing of some of the sequences, and the packed indices of their tokens.
+
+        Args:
+            sequences: their numbers in 0..N-1, at least one; they come in this order.
+
+        Raises:
+            DataError: no sequence, or one that is not there.
+        """
+        if not sequences or not 0 <= min(sequences) <= max(sequences) < self.num_sequences:
+            raise DataError(
+                f"sequences {list(sequences)[:8]} of a packing of {self.num_sequences}; choose at "
+                f"least one, from 0 to {self.num_sequences - 1}"
+            )
+        rows = [
+            row
+            for n in sequences
+            for row in range(self.starts[n], self.starts[n] + self.lengths[n])
+        ]
+        device = self.cu_seqlens.device
+        chosen = Packing.from_lengths([self.lengths[n] for n in sequences], device=device)
+        return chosen, torch.tensor(rows, dtype=torch.int64).to(device)
+
     def mean_tokens(self, packed: Shaped[Tensor, "T H"]) -> Shaped[Tensor, "N H"]:
         """Return the mean over the tokens of each sequence; zeros for an empty one."""
         sums = packed.new_zeros(self.num_sequences, packed.shape[-1])

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig
+from litebert.model.exits import resized_exits
 from litebert.model.sharing import Plan
 
 __all__ = ["add_depth_parts", "reshare", "resize_vocabulary", "set_depth", "share", "unshare"]
@@ -117,6 +118,8 @@ def set_depth(model: M, depths: int) -> M:
             )
         for index in range(count):
             kept |= _named(kind, index, _block(state, kind, index))
+    if isinstance(model, AlbertWithHead):
+        kept = resized_exits(kept, model.head, depths)
     return _rebuilt(model, config, _first_depths(kept, depths, len(config.plan)))
 
 
