@@ -16,8 +16,8 @@ __all__ = [
     "PACKED",
     "REFUSED",
     "REPEATED",
-    "TYPED_DATA",
     "STANDARD_DOMAINS",
+    "TYPED_DATA",
 ]
 
 STANDARD_DOMAINS: Final = ("", "ai.onnx")

@@ -234,7 +234,9 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
         "operator 'PyOp'",
     ),
     "custom domain": (
-        model_of(opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.contrib", 1)]).SerializeToString(),
+        model_of(
+            opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.contrib", 1)]
+        ).SerializeToString(),
         "domain 'ai.onnx.contrib'",
     ),
     "no opset": (model_of(opset_imports=[helper.make_opsetid(DOUBLE, 1)]).SerializeToString(), r"version \[\]"),
