@@ -110,7 +110,7 @@ class AlbertConfig(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.hidden_size % self.num_attention_heads:
+        if self.litebert.head_size is None and self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"hidden_size {self.hidden_size} is no multiple of num_attention_heads {self.num_attention_heads}"
             )
@@ -121,7 +121,7 @@ class AlbertConfig(Settings):
             )
         if self.litebert.project_embeddings is False and self.embedding_size != self.hidden_size:
             raise ValueError("project_embeddings = false needs embedding_size = hidden_size")
-        check_options(self.litebert, self.hidden_size, self.num_attention_heads)
+        check_options(self.litebert, self.head_size)
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(
                 f"pad_token_id {self.pad_token_id} is outside the vocabulary of {self.vocab_size}"
@@ -145,6 +145,21 @@ class AlbertConfig(Settings):
     def num_key_value_heads(self) -> int:
         """Key-value heads K; A for ordinary multi-head attention."""
         return self.litebert.num_key_value_heads or self.num_attention_heads
+
+    @property
+    def head_size(self) -> int:
+        """Numbers D of an attention head."""
+        return self.litebert.head_size or self.hidden_size // self.num_attention_heads
+
+    @property
+    def attention_size(self) -> int:
+        """Width A * D of all queries of a token; H unless heads were removed."""
+        return self.num_attention_heads * self.head_size
+
+    @property
+    def key_value_size(self) -> int:
+        """Width K * D of the keys, and of the values, of a token."""
+        return self.num_key_value_heads * self.head_size
 
     @property
     def has_projection(self) -> bool:

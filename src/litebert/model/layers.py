@@ -59,14 +59,14 @@ class Attention(nn.Module):
 
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__()
-        hidden, heads = config.hidden_size, config.num_attention_heads
-        size = hidden // heads
-        self.heads = HeadLayout(heads, config.num_key_value_heads, size)
-        narrow = config.num_key_value_heads * size
-        self.query = nn.Linear(hidden, hidden)
+        hidden, width, narrow = config.hidden_size, config.attention_size, config.key_value_size
+        self.heads = HeadLayout(
+            config.num_attention_heads, config.num_key_value_heads, config.head_size
+        )
+        self.query = nn.Linear(hidden, width)
         self.key = nn.Linear(hidden, narrow)
         self.value = nn.Linear(hidden, narrow)
-        self.output = nn.Linear(hidden, hidden)
+        self.output = nn.Linear(width, hidden)
         self.norm = LayerNorm(hidden, eps=config.layer_norm_eps)
         self.probs_dropout_prob = config.attention_probs_dropout_prob
         self.dropout_prob = config.hidden_dropout_prob
@@ -78,7 +78,7 @@ class Attention(nn.Module):
             if "c2p" in self.relative_terms:
                 self.relative_key = nn.Linear(hidden, narrow, bias=False)
             if "p2c" in self.relative_terms:
-                self.relative_query = nn.Linear(hidden, hidden)
+                self.relative_query = nn.Linear(hidden, width)
 
     def fuse(self) -> tuple[Tensor, Tensor]:
         """Return weight and bias of query, key and value as one projection.
@@ -144,7 +144,7 @@ class Attention(nn.Module):
     def finish(
         self,
         hidden: Float[Tensor, "*tokens H"],
-        context: Float[Tensor, "*tokens H"],
+        context: Float[Tensor, "*tokens W"],
         adapter: StepAdapter | None,
     ) -> Float[Tensor, "*tokens H"]:
         """Return what follows the attention itself: output projection, residual and LayerNorm."""

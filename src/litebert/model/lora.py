@@ -34,12 +34,12 @@ class LowRank(nn.Module):
 def projection_shapes(config: AlbertConfig) -> dict[str, tuple[int, int]]:
     """Return (inputs, outputs) of each projection of a block."""
     h, i = config.hidden_size, config.intermediate_size
-    narrow = h // config.num_attention_heads * config.num_key_value_heads
+    width, narrow = config.attention_size, config.key_value_size
     return {
-        "query": (h, h),
+        "query": (h, width),
         "key": (h, narrow),
         "value": (h, narrow),
-        "output": (h, h),
+        "output": (width, h),
         "gate": (h, i),
         "up": (h, i),
         "down": (i, h),

@@ -63,7 +63,7 @@ def start_simple(
                 weight = attention.get_parameter(name)  # [K*D, H], [H, A*D]
                 weight.add_(torch.eye(*weight.shape, dtype=weight.dtype))
             if has_matching_head:
-                size = model.config.hidden_size // model.config.num_attention_heads
+                size = model.config.head_size
                 for name in ("query.weight", "key.weight"):
                     block = attention.get_parameter(name)[:size, :size]  # [D, D]
                     block.add_(torch.eye(size, dtype=block.dtype))

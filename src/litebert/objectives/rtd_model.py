@@ -91,7 +91,7 @@ class RtdModel(nn.Module):
                 )
             return config
         width = width or config.hidden_size
-        head_size = config.hidden_size // config.num_attention_heads
+        head_size = config.head_size
         if width % head_size:
             raise SettingsError(
                 f"rtd.generator_hidden_size is {width}; allowed are multiples of the size of an "
@@ -105,7 +105,12 @@ class RtdModel(nn.Module):
             hidden_size=width,
             num_attention_heads=heads,
             intermediate_size=max(1, config.intermediate_size * width // config.hidden_size),
-            litebert={"sharing": "all", "num_key_value_heads": None, "head": None},
+            litebert={
+                "sharing": "all",
+                "num_key_value_heads": None,
+                "head_size": None,
+                "head": None,
+            },
         )
 
     def _share_tables(self, is_disentangled: bool) -> nn.Embedding:

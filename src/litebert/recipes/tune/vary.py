@@ -109,7 +109,7 @@ def _following(
 ) -> dict[str, Any]:
     """Let heads and feed-forward width follow the width, in the proportion of the base model."""
     width = config["hidden_size"]
-    head = base.hidden_size // base.num_attention_heads
+    head = base.head_size
     follow = {
         "num_attention_heads": width // head if width % head == 0 else 1,
         "intermediate_size": max(1, round(width * base.intermediate_size / base.hidden_size)),
