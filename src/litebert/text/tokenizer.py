@@ -176,6 +176,10 @@ class Tokenizer:
             )
         return self._pieces.decode([token_id for token_id in ids if token_id not in special])
 
+    def token(self, token_id: int) -> str:
+        """Return the vocabulary entry of an id in [0, vocab_size)."""
+        return self._pieces.token(token_id)
+
     def unknown_count(self, encoding: Encoding) -> int:
         """Return how many pieces of the encoding are unknown."""
         return encoding.ids.count(self.unk_id)
