@@ -42,9 +42,17 @@ ModelSource = Annotated[
     str | None, typer.Option("--model", "-m", help="Model folder, preset, or auto.")
 ]
 TextColumns = Annotated[
-    list[str] | None, typer.Option("--text-column", help="Text column; twice for pairs.")
+    list[str] | None,
+    typer.Option(
+        "--text-column",
+        help="Text column; twice for pairs. Of choices: the question, then the passage.",
+    ),
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Label column.")]
+ChoiceColumns = Annotated[
+    list[str] | None,
+    typer.Option("--choice-column", help="Column of choices (lists), or one for each choice."),
+]
 KindOfLabel = Annotated[Kind | None, typer.Option("--kind", help="What a label is.")]
 MetricName = Annotated[str | None, typer.Option("--metric", help="Main score.")]
 EncodingName = Annotated[str | None, typer.Option("--encoding", help="Encoding of the files.")]

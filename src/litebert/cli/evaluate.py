@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from litebert.cli.choices import BadRow
+from litebert.cli.choices import BadRow, ChoiceColumns
 from litebert.cli.output import show, show_json
 
 
@@ -22,6 +22,7 @@ def evaluate(
         None, "--text-column", help="Text column; twice for pairs."
     ),
     label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
+    choice_column: ChoiceColumns = None,
     on_bad_row: BadRow = typer.Option(
         BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
     ),
@@ -48,6 +49,7 @@ def evaluate(
         encoding=encoding,
         text_columns=tuple(text_column or ()),
         label_column=label_column,
+        choice_columns=tuple(choice_column or ()),
         on_bad_row=on_bad_row.value,
         has_slices=slices,
         abstain_below=abstain_below,

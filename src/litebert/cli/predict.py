@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
+from litebert.cli.choices import ChoiceColumns
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
 
@@ -54,6 +55,7 @@ def predict(
     text_column: list[str] | None = typer.Option(
         None, "--text-column", help="Column with the text; give it twice for pairs."
     ),
+    choice_column: ChoiceColumns = None,
     encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
     task: str | None = typer.Option(
         None, "--task", help="Kind of file, for models of records (squad, tagging, race ...)."
@@ -82,14 +84,16 @@ def predict(
     from litebert.recipes.record_predict import is_record_task
 
     source = _source(data)
-    _refuse_unused(source, data, pair, text_column, encoding)
+    _refuse_unused(source, data, pair, text_column or choice_column, encoding)
     if out is not None:
         _refuse_out(out, data if source in ("table", "lines") else None)
     predictor = Predictor.load(model)
     if abstain_below is not None:
         refuse_numbers(predictor.required_task)
-    job = PredictJob(tuple(text_column or ()), encoding, batch_tokens)
+    job = PredictJob(tuple(text_column or ()), encoding, batch_tokens, tuple(choice_column or ()))
     is_of_records = is_record_task(predictor)
+    if job.choice_columns and not is_of_records:
+        raise SettingsError("--choice-column belongs to tables of choices; this model takes texts")
     _refuse_unfit(source, data, task, is_of_records=is_of_records)
     with _opened("records" if is_of_records else source, data) as stream:
         if is_of_records:
@@ -123,17 +127,24 @@ def _record_rows(
     job: PredictJob,
 ) -> PredictionRows:
     """Answers of a model of records to one text, or to a file of its kind."""
-    from litebert.recipes.record_predict import kind_of, predict_record_text, predict_records
+    from litebert.recipes.finetune.record_plan import named_columns
+    from litebert.recipes.record_predict import (
+        columns_of,
+        kind_of,
+        predict_record_text,
+        predict_records,
+    )
 
-    if job.text_columns:
-        raise SettingsError("--text-column belongs to tables of texts; this model reads records")
     if source == "text":
         return predict_record_text(predictor, data, pair)
     task: Any = predictor.required_task
+    kind = kind_of(folder, task, kind)
+    told = named_columns(job.text_columns, None, job.choice_columns)
     return predict_records(
         predictor,
         Path(data),
-        kind_of(folder, task, kind),
+        kind,
+        columns=columns_of(folder, kind, told),
         encoding=job.encoding,
         batch_tokens=job.batch_tokens,
     )
@@ -200,7 +211,7 @@ def _refuse_unused(
         what = "standard input" if source == "stdin" else data
         raise SettingsError(f"--pair belongs to one TEXT, but the input is {what}")
     if source == "text" and (text_column or encoding):
-        name = "--text-column" if text_column else "--encoding"
+        name = "--text-column or --choice-column" if text_column else "--encoding"
         raise SettingsError(f"{name} belongs to a file, but there is no file {data!r:.60}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from litebert.cli.choices import (
+    ChoiceColumns,
     DryRun,
     EncodingName,
     EvalFile,
@@ -42,6 +43,7 @@ def train(
     model: ModelSource = None,
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
+    choice_column: ChoiceColumns = None,
     kind: KindOfLabel = None,
     metric: MetricName = None,
     encoding: EncodingName = None,
@@ -88,6 +90,7 @@ def train(
             "encoding": encoding,
             "text_columns": text_column or None,
             "label_column": label_column,
+            "choice_columns": choice_column or None,
             "kind": kind and str(kind),
             "metric": metric,
             "on_bad_row": on_bad_row and str(on_bad_row),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from litebert.cli.choices import (
+    ChoiceColumns,
     DryRun,
     EncodingName,
     EvalFile,
@@ -48,6 +49,7 @@ def tune(
     model: ModelSource = None,
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
+    choice_column: ChoiceColumns = None,
     kind: KindOfLabel = None,
     metric: MetricName = None,
     encoding: EncodingName = None,
@@ -98,6 +100,7 @@ def tune(
             "encoding": encoding,
             "text_columns": text_column or None,
             "label_column": label_column,
+            "choice_columns": choice_column or None,
             "kind": kind and str(kind),
             "metric": metric,
             "on_bad_row": on_bad_row and str(on_bad_row),

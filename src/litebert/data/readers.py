@@ -3,15 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from litebert.data.rows import BadRowPolicy
 from litebert.data.schema import Schema, infer_schema
 from litebert.data.tables import Table, read_table
-from litebert.errors import DataError
+from litebert.errors import DataError, SettingsError
 from litebert.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumns:
+    """Columns that were named by the user, for tables of records; what is not named is found.
+
+    Attributes:
+        text: question and passage of a table of choices; the two texts of a table of pairs.
+        label: the answer, or the score.
+        choices: one column of lists, or one column for each choice.
+        is_remembered: they were named in training. Another file may lack them; then its own are found.
+    """
+
+    text: tuple[str, ...] = ()
+    label: str | None = None
+    choices: tuple[str, ...] = ()
+    is_remembered: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.label or self.choices)
+
+    def within(self, table: Table, *, labelled: bool) -> NamedColumns:
+        """Return those that count for a table; a file without answers needs no column for them.
+
+        Raises:
+            SettingsError: the table lacks a column, and it was not remembered.
+        """
+        has_label = self.label in table.columns
+        named = self if labelled or has_label else replace(self, label=None)
+        wanted = (*named.text, *([named.label] if named.label else []), *named.choices)
+        missing = next((name for name in wanted if name not in table.columns), None)
+        if missing is None:
+            return named
+        if self.is_remembered:
+            return NamedColumns()
+        near = get_close_matches(missing, table.columns, n=1)
+        shown = ", ".join(map(repr, table.columns[:12])) + (", ..." * (len(table.columns) > 12))
+        hint = f"did you mean {near[0]!r}?" if near else f"columns: {shown}"
+        raise SettingsError(f"{table.path} has no column {missing!r}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +65,7 @@ class ReadOptions:
         header: whether the first record names the columns.
         quoting: whether double quotes enclose cells.
         on_bad_row: "error" or "skip".
+        columns: names of columns, for tables of records.
     """
 
     format: str | None = None
@@ -33,6 +74,7 @@ class ReadOptions:
     header: bool | None = None
     quoting: bool | None = None
     on_bad_row: BadRowPolicy = "error"
+    columns: NamedColumns = NamedColumns()
 
     def read(self, path: Path) -> Table:
         """Read one table file.

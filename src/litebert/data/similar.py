@@ -15,7 +15,7 @@ from litebert.data.records import RecordSource, RecordSplit
 from litebert.data.rows import BadRows, Row
 from litebert.data.sources import READERS, load_source
 from litebert.data.tables import Table
-from litebert.errors import DataError
+from litebert.errors import DataError, SettingsError
 
 __all__ = ["SimilarColumns", "SimilarRecord", "read_named_pairs", "read_similar", "similar_columns"]
 
@@ -129,6 +129,7 @@ def read_similar(path: Path, options: ReadOptions, labelled: bool) -> RecordSour
 
     Raises:
         DataError: the file, its columns or a record cannot be used.
+        SettingsError: a told column that is not there, or one text column only.
     """
     source = load_source(
         path,
@@ -139,7 +140,8 @@ def read_similar(path: Path, options: ReadOptions, labelled: bool) -> RecordSour
         quoting=options.quoting,
         on_bad_row=options.on_bad_row,
     )
-    return _records_of(source, similar_columns(source.train), options, labelled)
+    columns = _told(source.train, options, labelled) or similar_columns(source.train)
+    return _records_of(source, columns, options, labelled)
 
 
 def read_named_pairs(
@@ -158,6 +160,24 @@ def read_named_pairs(
         raise DataError(f"{name} has no pairs of texts; name another task", path=path)
     columns = SimilarColumns(texts[0], (texts[1],), (), score, f"the layout of {name}")
     return _records_of(source, columns, options, labelled)
+
+
+def _told(table: Table, options: ReadOptions, labelled: bool) -> SimilarColumns | None:
+    """Return the columns that the options name, None where they name none.
+
+    Raises:
+        SettingsError: not two text columns, or a column that is not there.
+    """
+    named = options.columns.within(table, labelled=labelled)
+    if not named:
+        return None
+    if len(named.text) != 2 or named.text[0] == named.text[1] or named.choices:
+        raise SettingsError(
+            "a table of texts to compare needs two different text columns (and perhaps a label column "
+            f"with scores); got {', '.join(map(repr, named.text)) or 'none'}"
+            + (", and columns of choices" if named.choices else "")
+        )
+    return _described(named.text[0], (named.text[1],), (), named.label)
 
 
 def _described(

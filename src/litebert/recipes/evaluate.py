@@ -15,8 +15,9 @@ from litebert.data.rows import BadRowPolicy, SkippedRow
 from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.abstain import Withheld, extra_values, refuse_numbers, withhold
+from litebert.recipes.finetune.record_plan import named_columns
 from litebert.recipes.predictor import Predictor
-from litebert.recipes.record_predict import RecordReport, evaluate_records, kind_of
+from litebert.recipes.record_predict import RecordReport, columns_of, evaluate_records, kind_of
 from litebert.recipes.slice_tables import slice_lines
 from litebert.tasks.baselines import majority_baseline
 from litebert.tasks.classification import SequenceClassification
@@ -42,6 +43,7 @@ class EvaluationJob:
         encoding: Python codec name, or None to find out.
         text_columns: columns with the texts; those of the training when empty.
         label_column: column with the label; that of the training when None.
+        choice_columns: columns with the choices, for tables of choices.
         on_bad_row: stop at an unusable record, or leave it out and count it.
         has_slices: show scores by length, class and shared words.
         abstain_below: confidence below which an answer does not count as given.
@@ -54,6 +56,7 @@ class EvaluationJob:
     encoding: str | None = None
     text_columns: tuple[str, ...] = ()
     label_column: str | None = None
+    choice_columns: tuple[str, ...] = ()
     on_bad_row: BadRowPolicy = "error"
     has_slices: bool = False
     abstain_below: float | None = None
@@ -134,11 +137,13 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
     if job.is_abstaining:
         refuse_numbers(task)
     if not isinstance(task, SequenceClassification):
-        _refuse_columns(job, task.name)
+        kind = kind_of(folder, cast("RecordTask", task), job.task)
+        told = named_columns(job.text_columns, job.label_column, job.choice_columns)
         return evaluate_records(
             predictor,
             job.data,
-            kind_of(folder, cast("RecordTask", task), job.task),
+            kind,
+            columns=columns_of(folder, kind, told),
             split=job.split,
             encoding=job.encoding,
             on_bad_row=job.on_bad_row,
@@ -146,6 +151,8 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
             abstain_below=job.abstain_below,
             target_accuracy=job.target_accuracy,
         )
+    if job.choice_columns:
+        raise SettingsError("--choice-column belongs to tables of choices; this model takes texts")
     source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
     table = _choose(source, job.split)
     skipped = list(table.skipped)
@@ -173,13 +180,6 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
         has_slices=job.has_slices,
         withheld=withheld,
     )
-
-
-def _refuse_columns(job: EvaluationJob, task: str) -> None:
-    if job.text_columns or job.label_column is not None:
-        raise SettingsError(
-            f"task {task!r} reads its own file format; leave out --text-column and --label-column"
-        )
 
 
 def _schema(task: SequenceClassification, job: EvaluationJob) -> Schema:

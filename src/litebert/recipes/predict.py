@@ -32,11 +32,13 @@ class PredictJob:
         text_columns: columns or fields with the texts; those of the training when empty.
         encoding: codec of a text file or stream; found out when None (streams: UTF-8).
         batch_tokens: real tokens of one forward pass.
+        choice_columns: columns with choices, for models of choices.
     """
 
     text_columns: tuple[str, ...] = ()
     encoding: str | None = None
     batch_tokens: int = BATCH_TOKENS
+    choice_columns: tuple[str, ...] = ()
 
 
 def predict_text(predictor: Predictor, text: str, pair: str | None = None) -> PredictionRows:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from litebert.data.readers import ReadOptions
+from litebert.data.readers import NamedColumns, ReadOptions
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.abstain import Withheld, extra_values, withhold
 from litebert.recipes.finetune.record_mistakes import right_answers
-from litebert.recipes.finetune.record_plan import record_lengths
+from litebert.recipes.finetune.record_plan import (
+    named_columns,
+    record_lengths,
+    require_columns_taken,
+)
 from litebert.recipes.prediction_rows import PredictionRows
 from litebert.recipes.slice_tables import slice_lines
 from litebert.settings import read_toml
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RecordReport",
     "answer_records",
+    "columns_of",
     "evaluate_records",
     "is_record_task",
     "kind_of",
@@ -37,6 +42,8 @@ __all__ = [
     "predict_records",
 ]
 
+NO_COLUMNS: Final = NamedColumns()
+_COLUMNS: Final = (("text", "s"), ("label", ""), ("choice", "s"))
 CHUNK: Final = 512
 """Records answered together: enough to fill forward passes, little enough to keep in memory."""
 
@@ -114,6 +121,25 @@ def kind_of(folder: Path, task: RecordTask, told: str | None = None) -> str:
     return task.name
 
 
+def columns_of(folder: Path, kind: str, told: NamedColumns) -> NamedColumns:
+    """Return the columns to read: as told, else those that were named in training.
+
+    Raises:
+        SettingsError: some are told, and the kind has its own file format.
+    """
+    taker = RECORD_KINDS.get(kind)
+    if told:
+        require_columns_taken(taker, told)
+        return told
+    for config in (folder / "config.toml", folder.parent / "config.toml"):
+        if taker.takes_columns and config.is_file():
+            data = read_toml(config).get("data", {})
+            if data.get("task") == kind:
+                names = (data.get(f"{part}_column{s}") for part, s in _COLUMNS)
+                return replace(named_columns(*cast("Any", names)), is_remembered=True)
+    return NamedColumns()
+
+
 def answer_records(
     predictor: Predictor, records: Sequence[Any], *, batch_tokens: int = 8192
 ) -> list[Answer]:
@@ -134,6 +160,7 @@ def predict_records(
     kind: str,
     *,
     encoding: str | None = None,
+    columns: NamedColumns = NO_COLUMNS,
     batch_tokens: int = 8192,
 ) -> PredictionRows:
     """Answer every record of a file.
@@ -142,7 +169,8 @@ def predict_records(
         SettingsError: no such kind.
         DataError: unusable data.
     """
-    source = _read(path, kind, ReadOptions(encoding=encoding), labelled=False)
+    options = ReadOptions(encoding=encoding, columns=columns)
+    source = _read(path, kind, options, labelled=False)
     task = cast("RecordTask", predictor.required_task)
 
     def rows() -> Iterator[tuple[dict[str, Any], Answer]]:
@@ -178,6 +206,7 @@ def evaluate_records(
     split: str = "auto",
     encoding: str | None = None,
     on_bad_row: BadRowPolicy = "error",
+    columns: NamedColumns = NO_COLUMNS,
     has_slices: bool = False,
     abstain_below: float | None = None,
     target_accuracy: float | None = None,
@@ -191,6 +220,7 @@ def evaluate_records(
         split: part of the source.
         encoding: codec, or None to find out.
         on_bad_row: stop at an unusable record, or leave it out.
+        columns: names of columns, for tables.
         has_slices: score by length and label as well.
         abstain_below: confidence below which an answer does not count as given.
         target_accuracy: find the threshold from which on answers are right so often.
@@ -199,7 +229,7 @@ def evaluate_records(
         SettingsError: no such kind or split.
         DataError: unusable data, or no record.
     """
-    options = ReadOptions(encoding=encoding, on_bad_row=on_bad_row)
+    options = ReadOptions(encoding=encoding, on_bad_row=on_bad_row, columns=columns)
     source = _read(path, kind, options, labelled=True)
     parts = {"train": source.train, "eval": source.eval, "test": source.test}
     chosen = parts.get(split) if split != "auto" else source.eval or source.train

@@ -331,4 +331,6 @@ def _make_task(records: Sequence[Any], options: Mapping[str, Any]) -> MultipleCh
 
 TASKS.register("choice")(cast("Any", MultipleChoice))
 for _name, (_help, _read) in CHOICE_READERS.items():
-    RECORD_KINDS.register(_name)(RecordKind(_name, _help, _read, _make_task))
+    RECORD_KINDS.register(_name)(
+        RecordKind(_name, _help, _read, _make_task, takes_columns=_name == "choice")
+    )

@@ -180,12 +180,14 @@ class RecordKind:
         read: reads a file or folder; `labelled` is False for prediction, where labels may lack.
         make_task: builds the task from the training records and the options of `[task]` in the
             settings; raises SettingsError for an unknown or wrong option.
+        takes_columns: it reads tables whose columns can be named.
     """
 
     name: str
     help: str
     read: Callable[[Path, ReadOptions, bool], RecordSource[Any]]
     make_task: Callable[[Sequence[Record], Mapping[str, Any]], RecordTask]
+    takes_columns: bool = False
 
 
 RECORD_KINDS: Final[Registry[RecordKind]] = Registry("task")

@@ -71,6 +71,7 @@ RECORD_KINDS.register("similarity")(
         "tables of sentence1, sentence2, score; or of anchor, positive (and negative)",
         read_similar,
         make_similarity,
+        takes_columns=True,
     )
 )
 for _name, _help, _reader, _low in (

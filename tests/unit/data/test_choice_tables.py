@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 
 from litebert.data.choices import read_choices
 from litebert.data.choices.columns import ChoiceColumns, find_columns
-from litebert.data.choices.table import read_choice_table
-from litebert.data.readers import ReadOptions
+from litebert.data.readers import NamedColumns, ReadOptions
 from litebert.data.tables import read_table
 from litebert.errors import DataError, LitebertError, SettingsError
 
@@ -122,13 +122,17 @@ def test_lists_in_parquet_and_in_cells(tmp_path: Path) -> None:
 
 def test_columns_as_told(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "frage,eins,zwei,loesung\nwas?,x,y,y\nwer?,x,y,x\n")
-    told = ChoiceColumns(question="frage", choices=("eins", "zwei"), answer="loesung")
-    source = read_choice_table(path, STOP, True, columns=told)
-    assert [r.label for r in source.train.records] == [1, 0]
+    told = NamedColumns(("frage",), "loesung", ("eins", "zwei"))
+    assert labels(path, ReadOptions(columns=told)) == [1, 0]
+    assert labels(path, ReadOptions(columns=replace(told, is_remembered=True))) == [1, 0]
     with pytest.raises(SettingsError, match="no column 'frag'; did you mean 'frage'"):
-        read_choice_table(path, STOP, True, columns=ChoiceColumns(question="frag"))
+        read_choices(path, ReadOptions(columns=NamedColumns(("frag",))), True)
     with pytest.raises(SettingsError, match="no column 'Q'; columns: 'frage'"):
-        read_choice_table(path, STOP, True, columns=ChoiceColumns(question="Q"))
+        read_choices(path, ReadOptions(columns=NamedColumns(("Q",))), True)
+    with pytest.raises(SettingsError, match="column 'eins' is named twice"):
+        read_choices(
+            path, ReadOptions(columns=NamedColumns(("frage", "eins"), None, ("eins",))), True
+        )
     with pytest.raises(DataError, match="no columns look like choices"):
         read_choices(path, STOP, True)
 
@@ -163,7 +167,31 @@ def test_a_bad_row_is_named_or_counted(tmp_path: Path, row: str, message: str) -
 def test_a_cell_that_is_no_list(tmp_path: Path, cell: str, message: str) -> None:
     path = write(tmp_path / "t.csv", f'question,choices,label\nq?,"[""a"",""b""]",1\nr?,{cell},0\n')
     with pytest.raises(DataError, match=message):
-        read_choice_table(path, STOP, True, columns=ChoiceColumns(choices=("choices",)))
+        read_choices(path, ReadOptions(columns=NamedColumns(choices=("choices",))), True)
+
+
+def test_remembered_columns_are_used_where_they_are(tmp_path: Path) -> None:
+    known = NamedColumns(("frage", "stelle"), "loesung", ("eins", "zwei"), is_remembered=True)
+    other = write(tmp_path / "o.csv", "question,A,B,answer\nq?,x,y,B\n")
+    assert labels(other, ReadOptions(columns=known)) == [1], "another file, its own names"
+    open_ = write(tmp_path / "p.csv", "frage,stelle,eins,zwei\nwas?,hier,x,y\n")
+    (record,) = read_choices(open_, ReadOptions(columns=known), False).train.records
+    assert (record.question, record.context, record.choices) == ("was?", "hier", ("x", "y"))
+    told = replace(known, is_remembered=False)
+    assert read_choices(open_, ReadOptions(columns=told), False).train.records[0].label is None
+    with pytest.raises(SettingsError, match="no column 'loesung'"):
+        read_choices(open_, ReadOptions(columns=told), True)
+
+
+def test_columns_that_are_told_make_a_table_of_any_file(tmp_path: Path) -> None:
+    """A file that looks like ARC by its name, or holds labelled choices, is read as told."""
+    path = write(tmp_path / "arc_easy.csv", "F,a,b,L\nwas?,x,y,b\nwer?,x,y,a\n")
+    told = NamedColumns(("F",), "L", ("a", "b"))
+    assert labels(path, ReadOptions(columns=told)) == [1, 0]
+    nested = {"q": "was?", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "key": "B"}
+    path = write(tmp_path / "n.jsonl", json.dumps(nested) + "\n")
+    with pytest.raises(DataError, match="expected a list of choices, got dict"):
+        read_choices(path, ReadOptions(columns=NamedColumns(("q",), "key", ("choices",))), True)
 
 
 def test_without_answers_a_table_can_be_predicted(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from litebert.data.readers import NamedColumns
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 from litebert.recipes.finetune.job import finish_run, result_lines, start_run
@@ -16,7 +17,12 @@ from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.predictor import Predictor
-from litebert.recipes.record_predict import kind_of, predict_record_text, predict_records
+from litebert.recipes.record_predict import (
+    columns_of,
+    kind_of,
+    predict_record_text,
+    predict_records,
+)
 from litebert.settings import build_settings
 from litebert.train.stop import StopRequest
 
@@ -142,7 +148,10 @@ def test_what_a_record_model_refuses(tagged: tuple[Any, Any, Path], tmp_path: Pa
     _, folder, file = tagged
     with pytest.raises(SettingsError, match=r"no split 'test'.* train"):
         evaluate_folder(folder.path, EvaluationJob(data=file, split="test"))
-    with pytest.raises(SettingsError, match="reads its own file format"):
+    with pytest.raises(
+        SettingsError,
+        match=r"task 'tagging' reads its own file format and takes no names of columns",
+    ):
         evaluate_folder(folder.path, EvaluationJob(data=file, label_column="tag"))
     with pytest.raises(DataError, match="no such file"):
         evaluate_folder(folder.path, EvaluationJob(data=tmp_path / "none.conll"))
@@ -161,9 +170,67 @@ def test_choices_of_different_numbers(tmp_path: Path) -> None:
         predict_record_text(predictor, "How is rain?", None)
 
 
+def test_columns_of_choices_as_told_are_remembered(tmp_path: Path) -> None:
+    rows = [
+        f"Wie ist Regen {i}?,am See {i},nass,trocken,{'nass' if i % 4 else 'trocken'}"
+        for i in range(24)
+    ]
+    file = tmp_path / "fragen.csv"
+    file.write_text("\n".join(["frage,ort,eins,zwei,stimmt", *rows]) + "\n")
+    told = {"text_columns": ["frage", "ort"], "choice_columns": ["eins", "zwei"]}
+    data = told | {"label_column": "stimmt"}
+    with pytest.raises(DataError, match="no columns look like choices"):
+        make_plan(settings(file, "choice"))
+    wanted = settings(file, "choice", data=data, task={"max_length": 32})
+    outcome, folder = run(wanted, tmp_path / "run")
+    assert "context 'ort'" in "\n".join(outcome.plan.notes)
+    report: Any = evaluate_folder(folder.path, EvaluationJob(data=file))
+    assert report.records == 24
+    report = evaluate_folder(
+        folder.path,
+        EvaluationJob(
+            file, text_columns=("frage",), label_column="stimmt", choice_columns=("eins", "zwei")
+        ),
+    )
+    assert report.records == 24
+    with pytest.raises(SettingsError, match="no column 'stimmtt'; did you mean 'stimmt'"):
+        evaluate_folder(folder.path, EvaluationJob(file, label_column="stimmtt"))
+    predictor = Predictor.load(folder.best)
+    columns = columns_of(folder.best, "choice", NamedColumns())
+    assert columns.is_remembered and columns.choices == ("eins", "zwei")
+    lines = list(predict_records(predictor, file, "choice", columns=columns).lines("jsonl"))
+    assert len(lines) == 24
+    english = questions(tmp_path / "rain.jsonl", 4)
+    assert (
+        len(list(predict_records(predictor, english, "choice", columns=columns).lines("jsonl")))
+        == 4
+    )
+    with pytest.raises(SettingsError, match=r"data\.choice_columns belongs to tables of choices"):
+        make_plan(build_settings(FinetuneSettings, {"data": {"train": str(file), **told}}))
+
+
+def test_columns_of_pairs_as_told(tmp_path: Path) -> None:
+    rows = [f"the lake {i},a lake {i},x{i},{i % 5}" for i in range(30)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["eins,zwei,drei,nah", *rows]) + "\n")
+    told = {"text_columns": ["eins", "zwei"], "label_column": "nah"}
+    plan: Any = make_plan(settings(file, "similarity", data=told))
+    assert plan.train.examples[0].texts[0].startswith("the lake")
+    assert plan.train.examples[0].score is not None
+    for wrong in (
+        {"text_columns": ["eins"]},
+        {"text_columns": ["eins", "eins"]},
+        {"label_column": "nah"},
+    ):
+        with pytest.raises(SettingsError, match="needs two different text columns"):
+            make_plan(settings(file, "similarity", data=wrong))
+    with pytest.raises(SettingsError, match="no column 'nahe'; did you mean 'nah'"):
+        make_plan(settings(file, "similarity", data=told | {"label_column": "nahe"}))
+
+
 def test_settings_that_records_do_not_have(tmp_path: Path) -> None:
     file = sentences(tmp_path / "people.conll", 8)
-    with pytest.raises(SettingsError, match=r"data\.label_column belongs to tables"):
+    with pytest.raises(SettingsError, match=r"takes no names of columns .*choice.*similarity"):
         make_plan(settings(file, "tagging", data={"label_column": "tag"}))
     with pytest.raises(SettingsError, match=r"max_length is 4096.* 512 positions"):
         make_plan(settings(file, "tagging", data={"max_length": 4096}))

@@ -29,10 +29,12 @@ def read_choices(path: Path, options: ReadOptions, labelled: bool) -> RecordSour
 
     Raises:
         DataError: no such file, nothing usable, or a bad question under the policy "error".
-        SettingsError: a told format or encoding that does not exist.
+        SettingsError: a told format, encoding or column that does not exist.
     """
     if not path.exists():
         raise DataError("no such file or folder; check the path", path=path)
+    if options.columns and not options.columns.is_remembered:
+        return read_choice_table(path, options, labelled)  # whoever names columns has a table
     if is_race(path):
         return read_race(path, options, labelled)
     if _is_dream(path):

@@ -22,7 +22,7 @@ from litebert.data.readers import ReadOptions
 from litebert.data.records import RecordSource
 from litebert.data.rows import BadRows, Row
 from litebert.data.tables import Table
-from litebert.errors import DataError
+from litebert.errors import DataError, SettingsError
 
 __all__ = ["AnswerStyle", "ChoiceColumns", "answer_style", "read_choice_table", "read_rows"]
 
@@ -37,7 +37,7 @@ _SHOWN: Final = {
 
 
 def read_choice_table(
-    path: Path, options: ReadOptions, labelled: bool, *, columns: ChoiceColumns | None = None
+    path: Path, options: ReadOptions, labelled: bool
 ) -> RecordSource[ChoiceRecord]:
     """Read a table of questions: a file, or a folder with files named train, dev and test.
 
@@ -45,9 +45,9 @@ def read_choice_table(
 
     Args:
         path: file or folder.
-        options: format, encoding, delimiter and policy.
+        options: format, encoding, delimiter, policy and columns; the columns that are not told are
+            found by their names.
         labelled: whether every question needs an answer.
-        columns: what is told about the columns; the rest is found by their names.
 
     Raises:
         DataError: nothing usable, or a bad question under the policy "error".
@@ -65,11 +65,15 @@ def read_choice_table(
         for part, table in tables.items()
         if any(has_labelled_choices(row.values) for row in table.rows)
     }
+    if options.columns and not options.columns.is_remembered:
+        nested = set[str]()
     plain = [table for part, table in tables.items() if part not in nested]
     notes: tuple[str, ...] = ("choices with labels",)
     found, style = ChoiceColumns(), cast("AnswerStyle", "none")
     if plain:
-        found = find_columns(plain[0], columns)
+        found = find_columns(plain[0], _told(plain[0], options, labelled))
+        for table in plain[1:]:
+            _told(table, options, labelled)
         style = answer_style(plain, found)
         notes = (
             f"question {found.question!r}, choices {', '.join(map(repr, found.choices[:4]))}"
@@ -89,6 +93,27 @@ def read_choice_table(
         return close_part(part, records, bad_rows, sha256=table.sha256, labelled=labelled)
 
     return make_source({part: (part, table) for part, table in tables.items()}, read, notes)
+
+
+def _told(table: Table, options: ReadOptions, labelled: bool) -> ChoiceColumns:
+    """Return the columns that the options name.
+
+    Raises:
+        SettingsError: a told column is not there, or one is told for two purposes.
+    """
+    named = options.columns.within(table, labelled=labelled)
+    wanted = [*named.text, *named.choices, *([named.label] if named.label else [])]
+    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(
+            f"column {twice!r} is named twice; question, passage, answer and choices are different ones"
+        )
+    return ChoiceColumns(
+        question=named.text[0] if named.text else None,
+        choices=named.choices,
+        answer=named.label,
+        context=named.text[1] if len(named.text) > 1 else None,
+    )
 
 
 def answer_style(tables: Sequence[Table], columns: ChoiceColumns) -> AnswerStyle:

@@ -178,6 +178,10 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
             f"task.{next(iter(settings.task))} belongs to tasks over records such as squad; a table "
             "of texts and labels has no such option"
         )
+    if data.choice_columns is not None:
+        raise SettingsError(
+            "data.choice_columns belongs to tables of choices; say --task choice, or leave it out"
+        )
     if data.stride is not None and data.long_texts != "windows":
         raise SettingsError(
             'data.stride is for windows; set data.long_texts = "windows" too, or leave it out'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from litebert.data.readers import ReadOptions
+from litebert.data.readers import NamedColumns, ReadOptions
 from litebert.data.records import RecordSplit, split_records
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from litebert.data.records import Record
     from litebert.data.rows import SkippedRow
     from litebert.recipes.finetune.settings import DataSettings, FinetuneSettings
-    from litebert.tasks.records import Feature, RecordTask
+    from litebert.tasks.records import Feature, RecordKind, RecordTask
 
-__all__ = ["RecordPart", "RecordPlan", "make_record_plan", "record_lengths", "record_texts"]
+__all__ = [
+    "RecordPart", "RecordPlan", "make_record_plan", "named_columns", "record_lengths", "record_texts",
+    "require_columns_taken",
+]  # fmt: skip
 
 FEW_RECORDS: Final = 50
 _NAMES: Final = frozenset({"id", "group", "path", "line", "spans", "intent", "answers", "label"})
@@ -148,7 +151,9 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
     data = settings.data
     kind = RECORD_KINDS.get(data.task or "")
     _refuse_table_settings(data)
-    options = ReadOptions(data.format, data.encoding, on_bad_row=data.on_bad_row)
+    columns = named_columns(data.text_columns, data.label_column, data.choice_columns)
+    require_columns_taken(kind, columns)
+    options = ReadOptions(data.format, data.encoding, on_bad_row=data.on_bad_row, columns=columns)
     source = kind.read(Path(data.train), options, True)
     evaluation, test = source.eval, source.test
     if data.eval is not None:
@@ -208,7 +213,7 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
 
 
 def _refuse_table_settings(data: DataSettings) -> None:
-    for name in ("text_columns", "label_column", "kind", "metric"):
+    for name in ("kind", "metric"):
         if getattr(data, name) is not None:
             raise SettingsError(
                 f"data.{name} belongs to tables of texts and labels; task {data.task!r} reads its own "
@@ -218,6 +223,27 @@ def _refuse_table_settings(data: DataSettings) -> None:
         raise SettingsError(
             f"data.long_texts and data.stride belong to tables of texts and labels; task {data.task!r} "
             "cuts long texts in its own way (task.stride, where it has windows), leave them out"
+        )
+
+
+def named_columns(
+    text: Sequence[str] | None, label: str | None, choices: Sequence[str] | None
+) -> NamedColumns:
+    """Return the columns that were told; None and () are not told."""
+    return NamedColumns(tuple(text or ()), label or None, tuple(choices or ()))
+
+
+def require_columns_taken(kind: RecordKind, columns: NamedColumns) -> None:
+    """Refuse columns for a kind that has its own file format.
+
+    Raises:
+        SettingsError: there are some.
+    """
+    if columns and not kind.takes_columns:
+        takes = ", ".join(name for name in RECORD_KINDS if RECORD_KINDS.get(name).takes_columns)
+        raise SettingsError(
+            f"task {kind.name!r} reads its own file format and takes no names of columns (that do "
+            f"{takes}); leave out text_columns, label_column and choice_columns"
         )
 
 

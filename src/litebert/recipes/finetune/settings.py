@@ -8,6 +8,7 @@ from pydantic import Field
 
 from litebert.recipes.finetune.adapt_settings import AdaptSettings
 from litebert.settings import Settings
+from litebert.train.exit_settings import ExitSettings
 from litebert.train.loss_settings import LossSettings
 from litebert.train.settings import TrainSettings
 
@@ -28,8 +29,11 @@ class DataSettings(Settings):
     encoding: str | None = None
     """Python codec name of a text file."""
     text_columns: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=2)
-    """One text column, or two for pairs."""
+    """One text column, or two for pairs; question and passage of a table of choices."""
     label_column: str | None = None
+    """Column of the labels, of the answers to choices, or of the scores of pairs."""
+    choice_columns: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=26)
+    """Of a table of choices: one column of lists, or a column for each choice."""
     kind: Literal["binary", "multiclass", "multilabel", "regression"] | None = None
     metric: str | None = None
     """Main score; decides early stopping and which step is best."""
@@ -76,6 +80,7 @@ class FinetuneSettings(Settings):
     model: ModelSettings = ModelSettings()
     adapt: AdaptSettings = AdaptSettings()
     loss: LossSettings = LossSettings()
+    exits: ExitSettings = ExitSettings()
     train: TrainSettings = TrainSettings()
     few_shot: bool | None = None
     """Learn from pairs of examples, then a linear head on the vectors. None: where a pretrained encoder
