@@ -9,7 +9,10 @@ from typing import Any, Final, cast
 
 from litebert.data.rows import text_problem
 
-__all__ = ["MAX_NUMBER", "AnswerSpan", "Turn", "answer_pairs", "locate", "read_answers", "text_of"]
+__all__ = [
+    "MAX_NUMBER", "AnswerSpan", "Turn", "answer_pairs", "detected_answers", "locate", "read_answers",
+    "text_of",
+]  # fmt: skip
 
 MAX_NUMBER: Final = 1 << 40
 """Largest whole number that is taken for an offset or an id."""
@@ -120,6 +123,47 @@ def answer_pairs(value: Any) -> list[tuple[str, int]] | None:
             return None
         pairs.append((text, place if abs(place) < MAX_NUMBER else -1))
     return pairs
+
+
+def detected_answers(values: dict[str, Any], context: str) -> tuple[Any, str | None]:
+    """Return the answers of a question of MRQA as `read_answers` takes them, or what is wrong.
+
+    `detected_answers` says where answers stand, as (first, last) characters; `answers` are the
+    references, of which those that were not detected are kept.
+
+    Args:
+        values: the question; one without `detected_answers` is returned as it is.
+        context: the passage.
+    """
+    given = values.get("answers")
+    if "detected_answers" not in values:
+        return given, None
+    found: Any = values["detected_answers"]
+    items: list[dict[str, Any]] = []
+    for item in cast("list[Any]", found) if isinstance(found, list) else [found]:
+        spans: Any = (
+            cast("dict[str, Any]", item).get("char_spans") if isinstance(item, dict) else None
+        )
+        for span in cast("list[Any]", spans) if isinstance(spans, list) and spans else [spans]:
+            if not _is_span(span, len(context)):
+                return None, (
+                    f"detected_answers must hold char_spans, lists of [first, last] within the "
+                    f"{len(context)} characters of the passage; got {item!r:.80}"
+                )
+            first, last = cast("list[int]", span)
+            items.append({"text": context[first : last + 1], "answer_start": first})
+    texts: set[str] = {" ".join(item["text"].split()).lower() for item in items}
+    others = cast("list[Any]", given) if isinstance(given, list) else []
+    rest = [o for o in others if not isinstance(o, str) or " ".join(o.split()).lower() not in texts]
+    return [*items, *rest], None
+
+
+def _is_span(span: Any, length: int) -> bool:
+    if not isinstance(span, list) or len(cast("list[Any]", span)) != 2:
+        return False
+    first, last = cast("list[Any]", span)
+    is_whole = all(isinstance(x, int) and not isinstance(x, bool) for x in (first, last))
+    return is_whole and 0 <= first <= last < length
 
 
 def text_of(value: Any) -> str | None:

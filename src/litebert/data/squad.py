@@ -1,6 +1,6 @@
 """SQuAD and its kin: questions about passages, answered by a part of the passage or not at all.
 
-Reads SQuAD 1.1 and 2.0, XQuAD, JSQuAD, and the same as flat rows (JSON lines, `answers` as lists).
+Reads SQuAD 1.1 and 2.0, XQuAD, JSQuAD, MRQA, and the same as flat rows (JSON lines, `answers` as lists).
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from litebert.data.question_files import JsonFile, read_json_file, read_source
-from litebert.data.question_parts import MAX_NUMBER, AnswerSpan, answer_pairs, read_answers, text_of
+from litebert.data.question_parts import (
+    MAX_NUMBER,
+    AnswerSpan,
+    answer_pairs,
+    detected_answers,
+    read_answers,
+    text_of,
+)
 from litebert.data.readers import ReadOptions
 from litebert.data.records import RecordSource, RecordSplit
 from litebert.data.rows import BadRows, text_problem
@@ -54,6 +61,8 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class _Raw:
     line: int
+    place: int
+    """Number of the question in its line, from 1; 1 in documents."""
     title: Any
     context: Any
     values: dict[str, Any]
@@ -91,7 +100,9 @@ def _read_file(
     bad_rows = BadRows(path, options.on_bad_row)
     file = read_json_file(path, options, bad_rows)
     raw = list(_walk(file, bad_rows))
-    has_answers = any(row.values.get("answers") for row in raw)
+    has_answers = any(
+        row.values.get("answers") or row.values.get("detected_answers") for row in raw
+    )
     has_flags = any(row.values.get("is_impossible") is True for row in raw)
     if labelled and raw and not has_answers and not has_flags:
         raise DataError(
@@ -145,7 +156,10 @@ def _walk(file: JsonFile, bad_rows: BadRows) -> Iterator[_Raw]:
     """Yield every question with its passage and title, in file order."""
     count = 0
     for line, item in file.items:
+        if file.is_lines and _is_header(item):
+            continue
         values: list[Any] = [item]
+        first = count
         if not file.is_lines:
             data = cast("dict[str, Any]", item).get("data") if isinstance(item, dict) else item
             values = cast("list[Any]", data) if isinstance(data, list) else [item]
@@ -156,7 +170,13 @@ def _walk(file: JsonFile, bad_rows: BadRows) -> Iterator[_Raw]:
                 if not isinstance(qa, dict):
                     bad_rows.add(where, f"a question is an object of named values, got {_kind(qa)}")
                     continue
-                yield _Raw(where, title, context, cast("dict[str, Any]", qa))
+                place = count - first if file.is_lines else 1
+                yield _Raw(where, place, title, context, cast("dict[str, Any]", qa))
+
+
+def _is_header(item: Any) -> bool:
+    """Whether a line only describes the file. Source: the format of MRQA 2019, first line."""
+    return isinstance(item, dict) and list(cast("dict[str, Any]", item)) == ["header"]
 
 
 def _questions(value: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -199,8 +219,11 @@ def _question(row: _Raw, path: Path, bad_rows: BadRows, labelled: bool) -> Quest
         reason = f"is_impossible is {flag!r:.40}; allowed: true, false"
         bad_rows.add(row.line, reason, column="is_impossible")
         return None
-    answers, reason = read_answers(values.get("answers"), fields["context"])
-    if "answers" not in values and flag is not True:
+    given, reason = detected_answers(values, fields["context"])
+    answers = None
+    if reason is None:
+        answers, reason = read_answers(given, fields["context"])
+    if not {"answers", "detected_answers"} & values.keys() and flag is not True:
         reason = "answers are missing; give a list, an empty one where there is no answer"
     reason = reason or _answer_problem(answers, flag, labelled)
     if reason is not None and (labelled or answers is None):
@@ -209,7 +232,7 @@ def _question(row: _Raw, path: Path, bad_rows: BadRows, labelled: bool) -> Quest
     title = text_of(row.title)
     context = fields["context"]
     return Question(
-        id=_id(values, row.line),
+        id=_id(values, row),
         question=fields["question"],
         context=context,
         answers=answers or (),
@@ -234,12 +257,14 @@ def _answer_problem(
     return None
 
 
-def _id(values: dict[str, Any], line: int) -> str:
-    value = values.get("id", values.get("qid"))
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
-        value = str(value)
-    is_text = isinstance(value, str) and value.strip() and text_problem(value) is None
-    return str(value) if is_text else f"#{line}"
+def _id(values: dict[str, Any], row: _Raw) -> str:
+    for name in ("id", "qid"):
+        value = values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
+            value = str(value)
+        if isinstance(value, str) and value.strip() and text_problem(value) is None:
+            return value
+    return f"#{row.line}" if row.place == 1 else f"#{row.line}.{row.place}"
 
 
 def _kind(value: Any) -> str:

@@ -379,3 +379,87 @@ def test_real_files(shared: Path) -> None:
         assert len(records) == 1190
         assert all(q.context[a.start : a.end] == a.text for q in records for a in q.answers)
     assert len(read_squad(data / "jglue/jsquad-v1.3", ReadOptions(), True).train.records) == 4442
+
+
+def mrqa(*passages: tuple[str, list[dict[str, Any]]], header: bool = True) -> str:
+    """Original passages in the format of MRQA 2019: a header, then a passage with its questions a line."""
+    lines: list[dict[str, Any]] = [{"header": {"dataset": "Lakes", "split": "train"}}] * header
+    lines += [
+        {"id": "", "context": context, "context_tokens": [["The", 0]], "qas": qas}
+        for context, qas in passages
+    ]
+    return "\n".join(json.dumps(line) for line in lines) + "\n"
+
+
+def asked(name: str, answers: list[str], spans: Any) -> dict[str, Any]:
+    return {
+        "id": "", "qid": name, "question": "What is it?", "question_tokens": [["What", 0]],
+        "answers": answers,
+        "detected_answers": [{"text": t, "char_spans": s, "token_spans": [[0, 0]]} for t, s in spans],
+    }  # fmt: skip
+
+
+def test_mrqa_lines_with_a_header(tmp_path: Path) -> None:
+    lake = [
+        asked("a", ["the mill"], [("the mill", [[23, 30], [65, 72]])]),
+        asked("b", ["Winter", "cold season"], [("Winter", [[36, 41]])]),
+    ]
+    text = mrqa((LAKE, lake), (BAKER, [asked("c", ["dawn"], [("dawn", [[19, 22]])])]))
+    packed = tmp_path / "Lakes.jsonl.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    plain = write(tmp_path / "lakes.json", text)
+    for path in (packed, plain):
+        records = read_squad(path, ReadOptions(), True).train.records
+        assert [(r.id, r.line, r.is_impossible) for r in records] == [
+            ("a", 2, False), ("b", 2, False), ("c", 3, False)
+        ]  # fmt: skip
+        assert [(a.text, a.start, a.end) for a in records[0].answers] == [
+            ("the mill", 23, 31), ("the mill", 65, 73)
+        ]  # fmt: skip
+        assert [(a.text, a.start) for a in records[1].answers] == [
+            ("winter", 36),
+            ("cold season", -1),
+        ]
+        assert records[0].group == records[1].group != records[2].group
+    assert len(read_squad(packed, ReadOptions(), False).train.records) == 3
+    with pytest.raises(DataError, match="no usable questions"):
+        read_squad(write(tmp_path / "h.jsonl", mrqa()), ReadOptions(), True)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        None,
+        [],
+        "x",
+        [[5]],
+        [[5, 4]],
+        [[-1, 3]],
+        [[0, 500]],
+        [[True, 3]],
+        [[0, 3.5]],
+        [5, 6],
+        {"a": 1},
+    ],
+)
+def test_char_spans_that_are_none(tmp_path: Path, spans: Any) -> None:
+    good = asked("a", ["winter"], [("winter", [[36, 41]])])
+    path = write(
+        tmp_path / "t.jsonl", mrqa((LAKE, [good]), (LAKE, [asked("b", ["x"], [("x", spans)])]))
+    )
+    with pytest.raises(
+        DataError, match=r"t\.jsonl:3.*char_spans, lists of \[first, last\] within the 87"
+    ):
+        read_squad(path, ReadOptions(), True)
+    source = read_squad(path, SKIP, True)
+    assert [r.id for r in source.train.records] == ["a"] and len(source.train.skipped) == 1
+
+
+def test_questions_of_one_line_without_names_are_told_apart(tmp_path: Path) -> None:
+    qas = [asked("", ["winter"], [("winter", [[36, 41]])]) for _ in range(3)]
+    path = write(tmp_path / "t.jsonl", mrqa((LAKE, qas)))
+    assert [r.id for r in read_squad(path, ReadOptions(), True).train.records] == [
+        "#2",
+        "#2.2",
+        "#2.3",
+    ]
