@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -85,16 +85,14 @@ class FinetuneLoss:
             raise DataError("the training examples have no labels; give a labelled file")
         is_double = "r_drop" in self.weights
         passes = [self._logits(model, batch) for _ in range(2 if is_double else 1)]
-        rows = torch.ones(len(labels), dtype=torch.bool, device=labels.device)
-        if self._kind == "classes":
-            rows = labels != IGNORED_LABEL
+        rows = self.labelled_rows(labels)
         if len(passes[0]) != len(labels):
             raise DataError(
                 f"{len(labels)} labels for {len(passes[0])} rows of logits; smoothing, class weights "
                 "and R-Drop are for labels of texts or of tokens"
             )
         passes, labels, count = [logits[rows] for logits in passes], labels[rows], rows.sum()
-        total = torch.stack([self._total(logits, labels) for logits in passes]).mean()
+        total = torch.stack([self.total(logits, labels) for logits in passes]).mean()
         terms = [LossTerm("loss", total, count)]
         if is_double:
             terms.append(LossTerm("r_drop", self._disagreement(*passes), count))
@@ -129,7 +127,31 @@ class FinetuneLoss:
         logits = forward_packed(model, batch, labels=None).logits
         return logits.float().reshape(len(logits), -1)
 
-    def _total(self, logits: Float[Tensor, "N C"], labels: Shaped[Tensor, "N ..."]) -> Tensor:
+    def labelled_rows(self, labels: Shaped[Tensor, "N ..."]) -> Bool[Tensor, " N"]:
+        """Return which rows have a label."""
+        if self._kind == "classes":
+            return labels != IGNORED_LABEL
+        return torch.ones(len(labels), dtype=torch.bool, device=labels.device)
+
+    def divergence(
+        self, target: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
+    ) -> Float[Tensor, ""]:
+        """Return KL(target, logits) summed over rows; of numbers the squared difference."""
+        if self._kind == "number":
+            return (logits - target).square().sum()
+        if self._kind == "classes":
+            a, b = functional.log_softmax(target, dim=-1), functional.log_softmax(logits, dim=-1)
+            return (a.exp() * (a - b)).sum()
+        wrong = functional.binary_cross_entropy_with_logits
+        p = target.sigmoid()
+        return (
+            (wrong(logits, p, reduction="none") - wrong(target, p, reduction="none")).mean(1).sum()
+        )
+
+    def total(
+        self, logits: Float[Tensor, "N C"], labels: Shaped[Tensor, "N ..."]
+    ) -> Float[Tensor, ""]:
+        """Return the loss summed over rows that all have a label."""
         smoothing, weights = self._smoothing, self._row_weights(labels)
         if self._kind == "number":
             return functional.mse_loss(logits, labels.view(logits.shape).float(), reduction="sum")

@@ -12,6 +12,7 @@ import numpy as np
 
 from litebert.errors import MissingDependencyError
 from litebert.recipes.finetune.calibrate import cross_fitted_ece
+from litebert.recipes.finetune.exit_choice import with_exits
 from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.tasks.baselines import Baseline, majority_baseline, tfidf_baseline
@@ -44,8 +45,8 @@ class ClassificationWork:
 
     @property
     def step_loss(self) -> StepLoss | None:
-        """What `[loss]` asks for, or None for the plain loss."""
-        return choose_loss(self.plan)
+        """What `[loss]` and `[exits]` ask for, or None for the plain loss."""
+        return with_exits(self.plan, choose_loss(self.plan))
 
     @property
     def higher_is_better(self) -> bool:

@@ -14,7 +14,7 @@ from litebert.train.finetune_loss import FinetuneLoss, LabelKind
 if TYPE_CHECKING:
     from litebert.train.loss_settings import LossSettings
 
-__all__ = ["choose_loss", "loss_lines"]
+__all__ = ["choose_loss", "label_loss", "loss_lines"]
 
 _KINDS: Final[dict[str | None, LabelKind]] = {
     None: "classes",
@@ -34,9 +34,16 @@ def choose_loss(plan: Any) -> FinetuneLoss | None:
     Raises:
         SettingsError: what is asked for does not fit the task or the model.
     """
+    return None if plan.settings.loss.is_plain else label_loss(plan)
+
+
+def label_loss(plan: Any) -> FinetuneLoss:
+    """Return the loss on labels, which may be the plain one.
+
+    Raises:
+        SettingsError: as `choose_loss`.
+    """
     settings: LossSettings = plan.settings.loss
-    if settings.is_plain:
-        return None
     _check(plan)
     task = plan.task
     names = list(task.config_labels().values())
@@ -96,7 +103,7 @@ def _check(plan: Any) -> None:
     loss = getattr(task, "loss", "labels")
     if loss != "labels" or task.head not in ("sequence", "token"):
         raise SettingsError(
-            f"[loss] settings are for labels of texts and of tokens; task {task.name!r} minimises "
+            f"[loss] settings and exits.heads are for labels of texts and of tokens; task {task.name!r} minimises "
             f"{loss!r} with the head {task.head!r}: leave them out"
         )
     if _KINDS[task.problem_type] == "number" and settings.label_smoothing:

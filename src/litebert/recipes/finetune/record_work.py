@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from litebert.recipes.finetune.classification_work import score_table
+from litebert.recipes.finetune.exit_choice import with_exits
 from litebert.recipes.finetune.loss_choice import choose_loss
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.train.evaluate import Evaluation, predict_outputs
@@ -40,8 +41,9 @@ class RecordWork:
 
     @property
     def step_loss(self) -> StepLoss:
-        """What `[loss]` asks for, or the loss that the task names."""
-        return choose_loss(self.plan) or make_step_loss(self.plan.task.loss, self.plan.task)
+        """What `[loss]` and `[exits]` ask for, or the loss that the task names."""
+        loss = choose_loss(self.plan) or make_step_loss(self.plan.task.loss, self.plan.task)
+        return with_exits(self.plan, loss) or loss
 
     def baselines(self) -> Iterator[Baseline]:
         """Yield the task's own simple answers."""

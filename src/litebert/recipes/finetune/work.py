@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from litebert.recipes.finetune.exit_heads import with_exit_heads
 from litebert.recipes.finetune.hazards import with_warnings
 from litebert.recipes.finetune.option_lines import option_lines
 from litebert.recipes.finetune.paper import with_expectation, with_recipe
@@ -85,7 +86,7 @@ def make_plan(settings: FinetuneSettings) -> AnyPlan:
 
     OPTIMIZERS.get(settings.train.optimizer)  # a wrong name is said before time is spent
     find_schedule(settings.train.schedule)
-    settings = with_recipe(settings)
+    settings = with_exit_heads(with_recipe(settings))
     make = make_record_plan if settings.data.task in RECORD_KINDS else make_table_plan
     plan = make(settings)
     option_lines(plan)  # what does not fit the task or the model is refused now
