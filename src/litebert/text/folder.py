@@ -133,7 +133,7 @@ def _read_spm(path: Path, config: Mapping[str, Any]) -> SpmPieces:
         keep_accents=_flag(config, "keep_accents", False),
         remove_space=_flag(config, "remove_space", True),
     )
-    return SpmPieces(data, rules, _special(config, _ALBERT_WORDS))
+    return SpmPieces(data, rules, _special(config, _ALBERT_WORDS), model)
 
 
 def _read_wordpiece(path: Path, config: Mapping[str, Any]) -> FastPieces:

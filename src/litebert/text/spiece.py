@@ -38,15 +38,23 @@ class SpmPieces:
         rules: the clean-up before it.
         special: words that stand for one token wherever they occur in a text.
         special_ids: the id of each of these words.
+
+    Args of the constructor are as these; `model` is the parsed `data` where it is known already.
     """
 
     kind = "sentencepiece"
 
-    def __init__(self, data: bytes, rules: TextRules, special: SpecialTokens) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        rules: TextRules,
+        special: SpecialTokens,
+        model: SpmModel | None = None,
+    ) -> None:
         self.data = data
         self.rules = rules
         self.special = special
-        self.model: SpmModel = parse_spm(data)
+        self.model = parse_spm(data) if model is None else model
         self._ids = {piece: index for index, piece in enumerate(self.model.pieces)}
         self._normalizer = TextNormalizer(rules)
         self._processor = _load(data)

@@ -77,11 +77,9 @@ def parse_spm(data: bytes, path: Path | None = None) -> SpmModel:
 
 
 def _parse(data: bytes) -> SpmModel:
-    pieces: list[str] = []
-    scores: list[float] = []
-    kinds: list[int] = []
+    pieces, scores, kinds, position = _plain_pieces(data)
     model_type, charsmap, dummy, extra = _UNIGRAM, b"", True, True
-    for field, value in _fields(data):
+    for field, value in _fields(data, position):
         if field == 1:
             piece, score, kind = _parse_piece(_as_bytes(value))
             pieces.append(piece)
@@ -116,6 +114,45 @@ def _parse(data: bytes) -> SpmModel:
     )
 
 
+def _plain_pieces(data: bytes) -> tuple[list[str], list[float], list[int], int]:
+    """Return the pieces at the start of a file that are written as usual, and where they end.
+
+    Tens of thousands of pieces are most of the time that a model takes to load, and nearly all are
+    text, score and perhaps kind, in this order, each with a length of one byte.
+    """
+    pieces: list[str] = []
+    packed = bytearray()
+    kinds: list[int] = []
+    position, end = 0, len(data)
+    while position + 4 < end and data[position] == 0x0A and len(pieces) < MAX_PIECES:
+        stop = position + 2 + data[position + 1]
+        text_end = position + 4 + data[position + 3]
+        tail = stop - text_end
+        if (
+            stop > end
+            or data[position + 1] > 0x7F
+            or data[position + 2] != 0x0A
+            or not 0 < data[position + 3] < 0x80
+            or tail not in (5, 7)
+            or data[text_end] != 0x15
+        ):
+            break
+        kind = NORMAL
+        if tail == 7:
+            kind = data[text_end + 6]
+            if data[text_end + 5] != 0x18 or not NORMAL <= kind <= BYTE:
+                break
+        pieces.append(data[position + 4 : text_end].decode("utf-8"))
+        packed += data[text_end + 1 : text_end + 5]
+        kinds.append(kind)
+        position = stop
+    scores = list(struct.unpack(f"<{len(pieces)}f", packed))
+    for piece, score in zip(pieces, scores, strict=True):
+        if score != score:
+            raise ValueError(f"the score of piece {piece!r} is not a number")
+    return pieces, scores, kinds, position
+
+
 def _parse_piece(data: bytes) -> tuple[str, float, int]:
     piece, score, kind = "", 0.0, NORMAL
     for field, value in _fields(data):
@@ -143,9 +180,9 @@ def _check_charsmap(charsmap: bytes) -> None:
         raise ValueError("its normalisation table is damaged")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (field number, value); 32- and 64-bit values come as raw bytes."""
-    position, end = 0, len(data)
+def _fields(data: bytes, position: int = 0) -> Iterator[tuple[int, int | bytes]]:
+    """Yield (field number, value) from a position on; 32- and 64-bit values come as raw bytes."""
+    end = len(data)
     while position < end:
         key, position = _varint(data, position)
         field, wire = key >> 3, key & 7
