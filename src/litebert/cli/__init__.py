@@ -12,9 +12,11 @@ from litebert.cli import (
     compare,
     convert,
     data,
+    distill,
     doctor,
     embed,
     evaluate,
+    fold,
     glue,
     info,
     predict,
@@ -81,6 +83,8 @@ app.command("info")(info.info)
 app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("convert")(convert.convert)
+app.command("fold")(fold.fold)
+app.command("distill")(distill.distill)
 app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,1 @@
+"""Smaller and faster models: distillation, folding, quantization, pruning, exits."""

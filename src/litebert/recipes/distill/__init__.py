@@ -1,0 +1,1 @@
+"""Distillation: a teacher, a student and texts in, a smaller model out."""

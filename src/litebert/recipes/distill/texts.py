@@ -1,0 +1,65 @@
+"""Texts of shards as numbered examples, in one fixed random order."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.data.batch import EncodedExample
+from litebert.data.chunks import ChunkIndex
+from litebert.text.tokenizer import Tokenizer
+
+__all__ = ["ShardTexts"]
+
+SPECIALS: Final = 2
+"""[CLS] before and [SEP] after a text."""
+
+
+class ShardTexts:
+    """Chunks of shards between [CLS] and [SEP]: a `litebert.compress.teacher_cache.TextSet`.
+
+    Neighbours in the numbering have nothing to do with each other, so that any run of numbers is a
+    fair sample.
+    """
+
+    def __init__(
+        self, index: ChunkIndex, tokenizer: Tokenizer, *, seed: int, limit: int | None = None
+    ) -> None:
+        """Choose an order.
+
+        Args:
+            index: chunks of at most `max_length - 2` tokens.
+            tokenizer: of the shards.
+            seed: of the order.
+            limit: most texts; None: all.
+        """
+        rng = np.random.default_rng(np.random.SeedSequence([seed, len(index)]))
+        self._chunks = rng.permutation(len(index))[:limit]
+        self._index = index
+        self._ends = (tokenizer.cls_id, tokenizer.sep_id)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the shards, how they are cut, and the order."""
+        digest = hashlib.sha256(f"{self._index.fingerprint} {self._ends}".encode())
+        digest.update(self._chunks.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """[N] tokens of each."""
+        return self._index.lengths[self._chunks] + SPECIALS
+
+    def example(self, number: int) -> EncodedExample:
+        """Return one text."""
+        chunk = self._index.chunk(int(self._chunks[number]))
+        ids = np.empty(len(chunk) + SPECIALS, np.int32)
+        ids[0], ids[-1] = self._ends
+        ids[1:-1] = chunk.ids
+        return EncodedExample(ids, np.zeros(len(ids), np.int32), None, number)

@@ -1,0 +1,126 @@
+"""A BERT folder, or any unshared litebert folder, into a folder that shares its blocks."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from litebert.checkpoint.saving import save_model
+from litebert.compress.fold import FoldOptions, FoldReport, fold
+from litebert.compress.teacher import load_encoder_folder
+from litebert.data.shards import ShardSet
+from litebert.errors import DataError, SettingsError
+from litebert.model.config import AlbertConfig
+from litebert.recipes.run_folder import model_folder
+from litebert.tasks.similarity import Similarity
+from litebert.text.tokenizer import Tokenizer
+
+__all__ = ["FOLD_FILE", "FoldResult", "count_pieces", "fold_folder"]
+
+FOLD_FILE: Final = "fold.json"
+_COUNT_TOKENS: Final = 1 << 22
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldResult:
+    """What was written.
+
+    Attributes:
+        out: the folder.
+        config: its configuration.
+        report: what was kept.
+    """
+
+    out: Path
+    config: AlbertConfig
+    report: FoldReport
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `--json`."""
+        return {"format_version": 1, "out": str(self.out), **self.report.to_dict()}
+
+    def lines(self) -> list[str]:
+        """Return the report for a person."""
+        report, config = self.report, self.config
+        before, after = report.parameters_before, report.parameters_after
+        rows = [
+            f"parameters  {before / 1e6:.2f} M -> {after / 1e6:.2f} M ({after / before:.2f})",
+            "table       energy held by E: "
+            + ", ".join(f"{size}: {share:.1%}" for size, share in report.explained.items()),
+            f"embeddings  E = {config.embedding_size}: {report.embedding_fit:.1%} of the variance of "
+            "what entered the first block",
+        ]
+        names = dict.fromkeys(name for _, name in report.residual)
+        depths = dict.fromkeys(depth for depth, _ in report.residual)
+        if report.residual:
+            rows.append("missing     share of the norm of each weight that is not met, by depth:")
+            rows.append("            " + " ".join(f"{name:>7}" for name in names))
+            for depth in depths:
+                shown = " ".join(f"{report.residual[(depth, name)]:>7.2f}" for name in names)
+                rows.append(f"  depth {depth:>2}  {shown}")
+        return [
+            *rows,
+            f"wrote       {self.out}",
+            f"next        litebert distill TEACHER student.toml TEXTS, with student.source = "
+            f'"{self.out}"',
+        ]
+
+
+def fold_folder(
+    source: Path, out: Path, options: FoldOptions, *, counts: Path | None = None
+) -> FoldResult:
+    """Fold a model folder and save the result.
+
+    Args:
+        source: a folder of the BERT layout, or of litebert.
+        out: where to; new or empty.
+        options: how to fold.
+        counts: shards made with the same vocabulary, whose pieces decide what the cut of the table
+            keeps; None: every piece counts the same.
+
+    Raises:
+        CheckpointError: the folder cannot be used, or `out` not be written.
+        SettingsError: options that the model does not allow, or `out` is not empty.
+        DataError: shards of another vocabulary.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SettingsError(f"{out} exists and is not empty; choose another --out")
+    folder = model_folder(source)
+    model = load_encoder_folder(folder, "embedding")
+    tokenizer = Tokenizer.from_pretrained(folder)
+    weights = None if counts is None else count_pieces(counts, tokenizer, model.config.vocab_size)
+    folded, report = fold(model, options, weights=weights)
+    result = FoldResult(out, folded.config, report)
+    length = min(128, folded.config.max_position_embeddings)
+    task = Similarity(score_low=0.0, score_high=1.0, max_length=length)
+    files = {FOLD_FILE: json.dumps(result.to_dict() | {"out": None}, indent=2) + "\n"}
+    save_model(folded, out, tokenizer, task=task.to_json(), files=files)
+    return result
+
+
+def count_pieces(shards: Path, tokenizer: Tokenizer, vocab_size: int) -> torch.Tensor:
+    """Return how often each piece occurs in shards, [V].
+
+    Raises:
+        DataError: no shards, or of another vocabulary.
+    """
+    found = ShardSet.open(shards)
+    found.check_tokenizer(tokenizer.fingerprint, "the model's")
+    counts = np.zeros(vocab_size)
+    for shard in found.shards:
+        for first in range(0, shard.num_tokens, _COUNT_TOKENS):
+            ids = np.asarray(shard.ids[first : first + _COUNT_TOKENS])
+            if int(ids.max(initial=0)) >= vocab_size:
+                raise DataError(
+                    f"holds the id {int(ids.max())}, the model has {vocab_size} pieces",
+                    path=shards,
+                )
+            counts += np.bincount(ids, minlength=vocab_size)
+    return torch.from_numpy(counts)
