@@ -59,9 +59,10 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
     from litebert.checkpoint.fs import StorageError
     from litebert.recipes.finetune.job import finish_run, open_run, start_run
     from litebert.recipes.finetune.run import run_plan
+    from litebert.recipes.finetune.same_run import require_same_data
     from litebert.recipes.finetune.settings import FinetuneSettings
     from litebert.recipes.finetune.work import make_plan
-    from litebert.recipes.run_folder import require_free, resume_command
+    from litebert.recipes.run_folder import clear_unfinished_start, require_free, resume_command
     from litebert.train.stop import stop_on_signals
 
     if request.resume is not None:
@@ -74,8 +75,11 @@ def run_training(request: TrainingRequest) -> tuple[Outcome, RunFolder] | None:
         refuse_undecodable(request)
         folder, settings = None, settings_of(request, FinetuneSettings)
         if request.out is not None:
+            clear_unfinished_start(request.out)
             require_free(request.out)
     plan = make_plan(settings)
+    if folder is not None:
+        require_same_data(folder, plan)
     if request.dry_run:
         show("\n".join([*plan.describe(), *plan.estimate()]))
         return None

@@ -23,7 +23,9 @@ from litebert.errors import CheckpointError, SettingsError
 from litebert.runtime.threads import usable_cpus
 
 __all__ = [
+    "START_FILES",
     "RunFolder",
+    "clear_unfinished_start",
     "environment",
     "model_folder",
     "newest_folder",
@@ -35,6 +37,13 @@ __all__ = [
 BEST: Final = "model-best"
 LAST: Final = "model-last"
 CONFIG: Final = "config.toml"
+START_FILES: Final = ("command.txt", "env.json", "data.json")
+"""What a run folder holds before its settings, in this order."""
+_STARTED: Final = re.compile(
+    "|".join(re.escape(name) for name in START_FILES)
+    + "|"
+    + "|".join(rf"\.{re.escape(name)}\.tmp-\d+" for name in (*START_FILES, CONFIG))
+)
 _RUNS: Final = Path("runs")
 
 
@@ -102,6 +111,30 @@ class RunFolder:
     def write_json(self, name: str, values: Mapping[str, Any] | Sequence[Any]) -> Path:
         """Write one JSON file whole."""
         return self.write_text(name, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def clear_unfinished_start(path: Path) -> None:
+    """Take away what the start of a run wrote, if it was killed before its last file, the settings.
+
+    A folder that holds anything else, or files of these names that no run wrote, is left alone.
+    """
+    if not path.is_dir() or (path / CONFIG).exists():
+        return
+    entries = list(path.iterdir())
+    if not all(_STARTED.fullmatch(entry.name) and entry.is_file() for entry in entries):
+        return
+    first = path / START_FILES[0]
+    if any(entry.name in START_FILES for entry in entries) and not _is_command(first):
+        return
+    for entry in entries:
+        entry.unlink()
+
+
+def _is_command(path: Path) -> bool:
+    try:
+        return path.read_bytes()[:9] == b"litebert "
+    except OSError:
+        return False
 
 
 def require_free(path: Path) -> None:

@@ -16,11 +16,12 @@ from litebert.errors import MissingDependencyError
 from litebert.recipes.card import render_card
 from litebert.recipes.figures import save_plots
 from litebert.recipes.finetune.hazards import advice
+from litebert.recipes.finetune.same_run import require_same_settings, settings_facts
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.summary import summarize
 from litebert.recipes.plots import draw_plots
 from litebert.recipes.report import render_report
-from litebert.recipes.run_folder import RunFolder, environment
+from litebert.recipes.run_folder import START_FILES, RunFolder, environment
 from litebert.recipes.summary import RunSummary
 from litebert.recipes.verdict import judge
 from litebert.settings import dump_toml, load_settings
@@ -42,11 +43,14 @@ def start_run(plan: AnyPlan, out: Path | None, command: str) -> RunFolder:
         SettingsError: `out` is not empty.
         CheckpointError: it cannot be written.
     """
+    settings = located(plan.settings)
+    facts = data_facts(plan) | {"settings": settings_facts(settings)}
     folder = RunFolder.create(out, name=Path(plan.settings.data.train).stem)
-    folder.write_text("command.txt", command + "\n")
-    folder.write_json("env.json", environment())
-    folder.write_json("data.json", data_facts(plan))
-    folder.write_text(folder.config.name, dump_toml(located(plan.settings)))
+    command_file, env_file, data_file = START_FILES
+    folder.write_text(command_file, command + "\n")
+    folder.write_json(env_file, environment())
+    folder.write_json(data_file, facts)
+    folder.write_text(folder.config.name, dump_toml(settings))
     return folder
 
 
@@ -73,11 +77,13 @@ def open_run(path: Path) -> tuple[RunFolder, FinetuneSettings]:
     """Return the folder and the resolved settings of a run that was started before.
 
     Raises:
-        CheckpointError: no run folder.
+        CheckpointError: no run folder, or its settings were changed since it was started.
         SettingsError: its settings cannot be read.
     """
     folder = RunFolder.open(path)
-    return folder, load_settings(FinetuneSettings, folder.config)
+    settings = load_settings(FinetuneSettings, folder.config)
+    require_same_settings(folder, settings)
+    return folder, settings
 
 
 def data_facts(plan: AnyPlan) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,7 @@ __all__ = ["GlueJob", "TaskResult", "read_result", "require_same_job", "write_re
 
 RESULT: Final = "glue.json"
 """Name of both files: in the folder of the run, and in the folder of each task."""
+_HALF: Final = re.compile(rf"\.{re.escape(RESULT)}\.tmp-\d+")
 _MAX_BYTES: Final = 16_000_000
 _CHANGEABLE: Final = frozenset({"tasks", "max_seconds", "has_submission"})
 """What a rerun in the same folder may be told anew."""
@@ -155,6 +157,7 @@ def require_same_job(out: Path, job: GlueJob) -> None:
     path = out / RESULT
     told = job.to_json()
     if check_file(path) is None:
+        _clear_half_written(out)
         if out.exists() and any(out.iterdir()):
             raise SettingsError(
                 f"{out} exists and is not empty, and is no GLUE run; choose another --out"
@@ -174,6 +177,14 @@ def require_same_job(out: Path, job: GlueJob) -> None:
             )
     text = json.dumps({"format_version": 1, "told": told}, indent=2, ensure_ascii=False)
     write_atomic(path, (text + "\n").encode("utf-8"))
+
+
+def _clear_half_written(out: Path) -> None:
+    """Take away what was left where the first file was being written when the run was killed."""
+    entries = list(out.iterdir()) if out.is_dir() else []
+    if all(_HALF.fullmatch(entry.name) and entry.is_file() for entry in entries):
+        for entry in entries:
+            entry.unlink()
 
 
 def _mean(scores: Mapping[str, float]) -> float | None:

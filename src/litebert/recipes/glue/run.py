@@ -14,11 +14,12 @@ from litebert.errors import LitebertError, SettingsError
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 from litebert.recipes.finetune.job import finish_run, open_run, start_run
 from litebert.recipes.finetune.run import run_plan
+from litebert.recipes.finetune.same_run import require_same_data
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.glue.entries import FROM_MNLI, GlueEntry, choose_entries, find_folder
 from litebert.recipes.glue.job import GlueJob, TaskResult, official, read_result, write_result
-from litebert.recipes.run_folder import RunFolder
+from litebert.recipes.run_folder import RunFolder, clear_unfinished_start
 from litebert.settings import build_settings
 
 if TYPE_CHECKING:
@@ -165,10 +166,12 @@ def _run_task(
     if is_new:
         settings = task_settings(job, entry, data, model)
         plan = make_plan(settings)
+        clear_unfinished_start(path)
         folder = start_run(plan, path, command)
     else:
         folder, settings = open_run(path)
         plan = make_plan(_with_budget(settings, job))
+        require_same_data(folder, plan)
         tell("          goes on where it stopped")
     tell("\n".join(plan.describe()))
     with watch(plan.task.metric, path / LOG) as on_event:

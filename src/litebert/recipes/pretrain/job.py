@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,23 +12,16 @@ from litebert.errors import CheckpointError, MissingDependencyError
 from litebert.recipes.figures import save_plots
 from litebert.recipes.pretrain.report import draw_curves, render_card, result_lines, summarize
 from litebert.recipes.pretrain.settings import PretrainSettings
-from litebert.recipes.run_folder import CONFIG, RunFolder, environment
+from litebert.recipes.run_folder import START_FILES, RunFolder, environment
 from litebert.settings import dump_toml, load_settings
 
 if TYPE_CHECKING:
     from litebert.recipes.pretrain.plan import PretrainPlan
     from litebert.recipes.pretrain.run import PretrainOutcome
 
-__all__ = ["SUMMARY", "clear_unfinished_start", "finish_run", "located", "open_run", "start_run"]
+__all__ = ["SUMMARY", "finish_run", "located", "open_run", "start_run"]
 
 SUMMARY: Final = "summary.json"
-START_FILES: Final = ("command.txt", "env.json", "data.json")
-"""What a run folder holds before its settings, in this order."""
-_STARTED: Final = re.compile(
-    "|".join(re.escape(name) for name in START_FILES)
-    + "|"
-    + "|".join(rf"\.{re.escape(name)}\.tmp-\d+" for name in (*START_FILES, CONFIG))
-)
 FREE_SECTIONS: Final = ("train", "data.verify")
 """What the loop itself compares when a run goes on, or what changes nothing."""
 log = logging.getLogger(__name__)
@@ -49,19 +41,6 @@ def start_run(plan: PretrainPlan, out: Path | None, name: str, command: str) -> 
     folder.write_json(data_file, data_facts(plan))
     folder.write_text(folder.config.name, dump_toml(plan.settings))
     return folder
-
-
-def clear_unfinished_start(path: Path) -> None:
-    """Take away what `start_run` wrote, if it was killed before its last file, the settings.
-
-    A folder that holds anything else is left alone.
-    """
-    if not path.is_dir() or (path / CONFIG).exists():
-        return
-    entries = list(path.iterdir())
-    if all(_STARTED.fullmatch(entry.name) and entry.is_file() for entry in entries):
-        for entry in entries:
-            entry.unlink()
 
 
 def located(settings: PretrainSettings) -> PretrainSettings:

@@ -14,11 +14,18 @@ from typing import Any, Final
 from litebert.checkpoint.fs import make_folder
 from litebert.errors import SettingsError
 from litebert.recipes.pretrain.estimate import Estimate
-from litebert.recipes.pretrain.job import clear_unfinished_start, located, open_run, start_run
+from litebert.recipes.pretrain.job import located, open_run, start_run
 from litebert.recipes.pretrain.plan import PretrainPlan, make_plan
 from litebert.recipes.pretrain.run import estimate_plan, resolve
 from litebert.recipes.pretrain.settings import PretrainSettings
-from litebert.recipes.run_folder import CONFIG, RunFolder, newest_folder, next_folder, require_free
+from litebert.recipes.run_folder import (
+    CONFIG,
+    RunFolder,
+    clear_unfinished_start,
+    newest_folder,
+    next_folder,
+    require_free,
+)
 from litebert.settings import build_settings, read_toml
 from litebert.train.ranks import ALONE, Ranks
 

@@ -12,7 +12,7 @@ from thread_ranks import on_ranks
 
 from litebert.errors import CheckpointError, SettingsError
 from litebert.recipes.pretrain import run, session
-from litebert.recipes.pretrain.job import START_FILES, open_run
+from litebert.recipes.pretrain.job import open_run
 from litebert.recipes.pretrain.session import (
     Session,
     open_session,
@@ -21,6 +21,7 @@ from litebert.recipes.pretrain.session import (
     read_settings,
 )
 from litebert.recipes.pretrain.settings import PretrainSettings
+from litebert.recipes.run_folder import START_FILES
 from litebert.settings import dump_toml
 from litebert.train.ranks import ALONE, Ranks
 from litebert.train.stop import StopRequest
@@ -91,7 +92,7 @@ def test_a_start_that_was_killed_is_done_again(wanted: Any, tmp_path: Path) -> N
     out = tmp_path / "run"
     out.mkdir()
     for name in (*START_FILES, ".config.toml.tmp-123", ".env.json.tmp-1"):
-        (out / name).write_text("{")
+        (out / name).write_text("litebert pretrain c.toml")
     with pytest.raises(SettingsError, match="not empty"):
         begin(wanted(), out, is_resume=False)
     begin(wanted(), out)
