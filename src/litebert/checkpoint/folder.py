@@ -19,6 +19,7 @@ from torch import nn
 from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, WEIGHTS_FILE, check_folder
 from litebert.checkpoint.keys import ARCHITECTURE_HEADS, CLASSIFIER_HEADS, resolve
 from litebert.checkpoint.matching import OUR_PREFIX, Match, check_memory, fill, match
+from litebert.checkpoint.quantized import join_quantized
 from litebert.checkpoint.saving import save_model
 from litebert.checkpoint.skeleton import reserve, skeleton
 from litebert.checkpoint.vocabulary import check_vocabulary
@@ -28,6 +29,7 @@ from litebert.files import check_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig, read_config_json
 from litebert.model.layers import init_weights
+from litebert.model.rounding import attach_rounding
 from litebert.model.sharing import num_attentions, num_ffns
 
 __all__ = ["load_encoder", "load_model", "save_model", "saved_head", "untrained_parts"]
@@ -83,6 +85,7 @@ def load_encoder(
     with skeleton():
         model = model_class(config, add_pooler=add_pooler)
     _fill_model(model, opened, head=None, allow_missing_pooler=allow_missing_pooler)
+    attach_rounding(model)
     return model.to(device).eval()
 
 
@@ -140,6 +143,7 @@ def load_model(
         allow_new_head=allow_new_head,
         allow_missing_pooler=allow_missing_pooler,
     )
+    attach_rounding(model)
     return model.to(device).eval()
 
 
@@ -194,7 +198,7 @@ def _open(folder: Path, *, check_tokenizer: bool) -> _Opened:
         )
     config = AlbertConfig.from_dict_checked(raw, config_path)
     _check_size(folder, config)
-    files = find_weights(folder, max_header_bytes=_header_limit(config))
+    files = join_quantized(find_weights(folder, max_header_bytes=_header_limit(config)), config)
     _check_blocks(config, files)
     own_layout = raw.get("model_type") == "litebert"
     if not own_layout and _has_published_projection(config, files):
@@ -219,12 +223,16 @@ def _saved_head(raw: Mapping[str, Any], config: AlbertConfig) -> str | None:
 
 
 def _least_bytes(config: AlbertConfig) -> int:
-    """A lower bound of the weights' size in half precision, from the large matrices alone."""
+    """A lower bound of the weights' size in half precision or integers, from the large matrices alone."""
     width = config.hidden_size
-    return 2 * (
-        config.vocab_size * config.embedding_size
-        + num_attentions(config.plan) * 2 * width * config.attention_size
-        + num_ffns(config.plan) * 2 * width * config.intermediate_size
+    share = 2.0 if config.litebert.quantization is None else 0.5
+    return int(
+        share
+        * (
+            config.vocab_size * config.embedding_size
+            + num_attentions(config.plan) * 2 * width * config.attention_size
+            + num_ffns(config.plan) * 2 * width * config.intermediate_size
+        )
     )
 
 

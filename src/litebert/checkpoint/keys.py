@@ -107,7 +107,7 @@ _OPTIONS: Final = re.compile(
     r"|(?:attention|ffn)_norm\.(?:weight|bias)"
     r"|(?:attention|ffn)_bottleneck\.(?:down|down_bias|up|up_bias))"
     r"|relative\.(?:table\.weight|norm\.(?:weight|bias))"
-    r"|depths\.weight|final_norm\.(?:weight|bias))"
+    r"|depths\.weight|activation_ranges|final_norm\.(?:weight|bias))"
 )
 _OUR_BLOCK: Final = re.compile(rf"encoder\.(attentions|ffns)\.{_INDEX}\.([a-z]+)\.(weight|bias)")
 _PUBLISHED_BLOCK: Final = re.compile(

@@ -17,6 +17,7 @@ from typing_extensions import Buffer
 
 from litebert.checkpoint.keys import Resolved, head_part
 from litebert.checkpoint.memory import available_memory_bytes
+from litebert.checkpoint.quantized import QuantizedEntry, read_matrix
 from litebert.checkpoint.weights import TensorEntry, WeightFiles, read_into
 from litebert.errors import CheckpointError
 
@@ -208,7 +209,7 @@ def _check_types(copies: Iterable[Sequence[TensorEntry]], path: Path) -> None:
         f"{entry.name} is {entry.dtype}"
         for entries in copies
         for entry in entries
-        if entry.dtype not in _FLOAT_TYPES
+        if entry.dtype not in _FLOAT_TYPES and not isinstance(entry, QuantizedEntry)
     ]
     if wrong:
         raise CheckpointError(
@@ -219,6 +220,9 @@ def _check_types(copies: Iterable[Sequence[TensorEntry]], path: Path) -> None:
 
 
 def _read(entry: TensorEntry, target: Tensor) -> None:
+    if isinstance(entry, QuantizedEntry):
+        target.copy_(torch.from_numpy(read_matrix(entry).dequantize()))
+        return
     dtype = _FLOAT_TYPES[entry.dtype]
     raw = target if dtype == target.dtype else torch.empty(entry.shape, dtype=dtype)
     flat = raw.detach().reshape(-1)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from litebert.checkpoint import fs
 from litebert.checkpoint.files import (
@@ -23,13 +24,16 @@ from litebert.checkpoint.files import (
     WEIGHTS_FILE,
     is_plain_name,
 )
+from litebert.checkpoint.int8 import quantize_matrix
 from litebert.checkpoint.keys import to_published
 from litebert.checkpoint.matching import OUR_PREFIX
+from litebert.checkpoint.quantized import stored_tensors
 from litebert.checkpoint.tensor_file import tensor_bytes, tensor_chunks
 from litebert.checkpoint.vocabulary import METADATA_KEY, vocabulary_stamp
 from litebert.errors import CheckpointError
 from litebert.files import check_file, open_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
+from litebert.model.rounding import grid_of, quantized_layers
 from litebert.text.tokenizer import Tokenizer, check_vocabulary_fits
 
 __all__ = ["save_model"]
@@ -144,7 +148,26 @@ def _named_tensors(model: AlbertModel | AlbertWithHead) -> dict[str, Tensor]:
             to_published(name.removeprefix(OUR_PREFIX), inner=inner, head=head): tensor
             for name, tensor in state.items()
         }
-    return state
+    return state | _integers(model, state)
+
+
+def _integers(model: AlbertModel | AlbertWithHead, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Take the weights that a quantized model stores as integers out of `state`, and return these.
+
+    Weights that are on the grid already, such as those of a folder that was loaded, come back as the
+    same integers.
+    """
+    quantization = model.config.litebert.quantization
+    stored: dict[str, Tensor] = {}
+    if quantization is None:
+        return stored
+    for layer, module in quantized_layers(model).items():
+        weight = state.pop(f"{layer}.weight")
+        limit, group = grid_of(layer, quantization, is_table=isinstance(module, nn.Embedding))
+        matrix = quantize_matrix(weight.detach().float().cpu().numpy(), limit=limit, group=group)
+        for name, array in stored_tensors(f"{layer}.weight", matrix).items():
+            stored[name] = torch.from_numpy(array)
+    return stored
 
 
 def _kept_files(folder: Path, written: set[str]) -> list[Path]:

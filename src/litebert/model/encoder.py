@@ -17,9 +17,10 @@ from litebert.model.config import AlbertConfig
 from litebert.model.depth import DepthEmbeddings
 from litebert.model.depth_decay import DepthDecay, scale_gradient
 from litebert.model.disentangled import RelativeEmbeddings, RelativeTerms
-from litebert.model.layers import Attention, FeedForward, View
+from litebert.model.layers import Attention, FeedForward, Rounding, View
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
+from litebert.model.quantization import SITES
 from litebert.model.rotary import rotation
 from litebert.model.sharing import Plan, num_attentions, num_ffns
 from litebert.model.sight import Layout, Sight
@@ -84,6 +85,12 @@ class Encoder(nn.Module):
             self.adapters = nn.ModuleList([StepAdapter(config) for _ in self.plan])
         if options.norm_position == "pre":
             self.final_norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.activation_ranges: Tensor | None
+        quantization = options.quantization
+        has_ranges = quantization is not None and quantization.activations == "static"
+        ranges = torch.zeros(len(self.plan), len(SITES), 2) if has_ranges else None
+        self.register_buffer("activation_ranges", ranges)
+        self.rounding: Rounding | None = None
         self.checkpointing: Checkpointing = False
         self.active_depth: int | None = None
         self.decay: DepthDecay | None = None
@@ -290,6 +297,8 @@ class Encoder(nn.Module):
             step = self.plan[number]
             attention = cast(Attention, self.attentions[step.attention])
             ffn = cast(FeedForward, self.ffns[step.ffn])
+            if self.rounding is not None:
+                self.rounding.begin_step(number, self.activation_ranges)
             view = self._view(depth, number, run)
             adapter = None if view is None else view.adapter
             if (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import torch
 from jaxtyping import Float
@@ -22,14 +22,28 @@ from litebert.model.disentangled import RelativeTerms
 from litebert.model.head_layout import HeadLayout
 from litebert.model.norm import LayerNorm
 from litebert.model.packing import Packing
+from litebert.model.quantization import Site
 from litebert.model.recompute import can_recompute, gelu_linear
 from litebert.model.sight import Layout, Sight, look, look_probabilities
 from litebert.model.step_adapter import StepAdapter
 
-__all__ = ["Attention", "FeedForward", "LayerNorm", "Layout", "View", "activate", "init_weights"]
+__all__ = ["Attention", "FeedForward", "LayerNorm", "Layout", "Rounding", "View", "activate",
+           "init_weights"]  # fmt: skip
 
 _JOINED: Final = ("query", "key", "value")
 """Projections whose results stand side by side."""
+
+
+class Rounding(Protocol):
+    """Rounds what enters the projections of a quantized model; see `rounding.py`."""
+
+    def begin_step(self, step: int, ranges: Tensor | None) -> None:
+        """Say which step of the plan runs next."""
+        ...
+
+    def __call__(self, site: Site, numbers: Tensor) -> Tensor:
+        """Return the inputs of a projection as the integers hold them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +88,7 @@ class Attention(nn.Module):
         self.is_pre_norm = options.norm_position == "pre"
         self.relative_terms = options.relative_terms.split("+") if options.has_relative else []
         self.run_finish: Callable[..., Tensor] = Attention.finish
+        self.rounding: Rounding | None = None
         if options.has_relative and options.relative_form == "v1":
             if "c2p" in self.relative_terms:
                 self.relative_key = nn.Linear(hidden, narrow, bias=False)
@@ -148,7 +163,8 @@ class Attention(nn.Module):
         adapter: StepAdapter | None,
     ) -> Float[Tensor, "*tokens H"]:
         """Return what follows the attention itself: output projection, residual and LayerNorm."""
-        update = functional.linear(context, self.output.weight, self.output.bias)
+        entering = context if self.rounding is None else self.rounding("output", context)
+        update = functional.linear(entering, self.output.weight, self.output.bias)
         if adapter is not None:
             update = adapter.add("output", context, update)
         if self.training and self.dropout_prob:
@@ -171,11 +187,12 @@ class Attention(nn.Module):
         adapter: StepAdapter | None = None,
     ) -> Float[Tensor, "*tokens W"]:
         """Return query, key and value side by side."""
+        entering = hidden if self.rounding is None else self.rounding("qkv", hidden)
         if fused is not None:
-            result = functional.linear(hidden, *fused)
+            result = functional.linear(entering, *fused)
         else:
             projections = (self.query, self.key, self.value)
-            parts = [functional.linear(hidden, part.weight, part.bias) for part in projections]
+            parts = [functional.linear(entering, part.weight, part.bias) for part in projections]
             result = torch.cat(parts, dim=-1)
         return result if adapter is None else adapter.add_joined(_JOINED, hidden, result)
 
@@ -214,6 +231,7 @@ class FeedForward(nn.Module):
         self.is_pre_norm = config.litebert.norm_position == "pre"
         self.is_gated = config.litebert.ffn == "geglu"
         self.run: Callable[..., Tensor] = FeedForward.update
+        self.rounding: Rounding | None = None
         if self.is_gated:
             self.gate = nn.Linear(config.hidden_size, config.intermediate_size)
 
@@ -237,8 +255,8 @@ class FeedForward(nn.Module):
         entering = self._norm(hidden, adapter) if self.is_pre_norm else hidden
         inner = self._project("up", self.up, entering, adapter)
         has_updates = adapter is not None and adapter.has_updates
-        is_plain = not has_updates and not self.is_gated and self.activation != "relu"
-        if is_plain and can_recompute(inner, self.down.weight):
+        is_special = has_updates or self.is_gated or self.rounding is not None
+        if not is_special and self.activation != "relu" and can_recompute(inner, self.down.weight):
             update = gelu_linear(
                 inner, self.down.weight, self.down.bias, GELU_FORMS[self.activation]
             )
@@ -258,11 +276,13 @@ class FeedForward(nn.Module):
     def _norm(self, hidden: Tensor, adapter: StepAdapter | None) -> Tensor:
         return self.norm(hidden) if adapter is None else adapter.normalise("ffn", self.norm, hidden)
 
-    @staticmethod
     def _project(
-        name: str, layer: nn.Linear, inputs: Tensor, adapter: StepAdapter | None
+        self, name: str, layer: nn.Linear, inputs: Tensor, adapter: StepAdapter | None
     ) -> Tensor:
-        result = functional.linear(inputs, layer.weight, layer.bias)
+        entering = inputs
+        if self.rounding is not None:
+            entering = self.rounding("down" if name == "down" else "up", inputs)
+        result = functional.linear(entering, layer.weight, layer.bias)
         return result if adapter is None else adapter.add(name, inputs, result)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from litebert.model.quantization import Quantization
 from litebert.settings import Settings
 
 __all__ = ["FORMAT_VERSION", "PROJECTIONS", "LitebertOptions", "check_options"]
@@ -87,6 +88,8 @@ class LitebertOptions(Settings):
     exit_heads: bool = False
     """Whether each depth but the last has a classifier of its own, for the heads sequence and token. What
     the last depth answers stays the same, so that other readers may leave them out."""
+    quantization: Quantization | None = None
+    """What is stored and multiplied as integers; None: nothing."""
 
     positions: Literal[
         "absolute", "rotary", "disentangled", "absolute+rotary", "absolute+disentangled"

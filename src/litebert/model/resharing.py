@@ -234,6 +234,13 @@ def _first_depths(state: State, depths: int, steps: int) -> State:
         adapter = _ADAPTER.search(name)
         if name.endswith("encoder.depths.weight"):
             value = torch.cat([value[:depths], value.new_zeros(depths, value.shape[1])])[:depths]
+        if name.endswith("encoder.activation_ranges"):
+            if len(value) < steps:
+                raise SettingsError(
+                    f"the quantized model has static activation ranges of {len(value)} steps, the new "
+                    f"depth runs {steps}; change the depth first, then quantize"
+                )
+            value = value[:steps]
         if adapter is None or int(adapter[1]) < steps:
             kept[name] = value
     return kept

@@ -218,7 +218,7 @@ def _parameters(entries: Any) -> int:
     total = 0
     for entry in entries:
         count = int(np.prod(entry.shape, dtype=np.int64))
-        if entry.name.endswith((".scales", ".range")):
+        if entry.name.endswith((".scales", "activation_ranges")):
             continue
         total += 2 * count if entry.name.endswith(".int4") else count
     return total

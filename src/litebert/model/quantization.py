@@ -1,0 +1,39 @@
+"""What of a model is stored and multiplied as integers; one table of the configuration, no torch."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from litebert.settings import Settings
+
+__all__ = ["SITES", "Quantization", "Site"]
+
+Site = Literal["qkv", "output", "up", "down"]
+SITES: Final[tuple[Site, ...]] = ("qkv", "output", "up", "down")
+"""Where activations of a step enter projections, in the order of `encoder.activation_ranges`."""
+
+
+class Quantization(Settings):
+    """How a model is quantized. The integers themselves are defined in `checkpoint/int8.py`.
+
+    Every linear layer and every embedding table is stored as integers with scales, each shared one
+    once; biases, LayerNorms and the small parts of single depths stay float32.
+    """
+
+    weight_bits: Literal[7, 8] = 7
+    """Bits of the int8 weights of linear layers that are used. 7: magnitudes up to 63, which no CPU
+    kernel overflows; 8: up to 127, which saturates on CPUs without VNNI."""
+    embeddings: Literal["int8", "int4"] = "int8"
+    """The token table: one int8 scale a row, or 4-bit integers in groups."""
+    embedding_group: int = Field(default=32, ge=1, le=16_384)
+    """Columns of the token table that share a scale, with int4."""
+    activations: Literal["none", "dynamic", "static"] = "dynamic"
+    """Inputs of linear layers as uint8: not at all, with the range of each tensor as it comes, or with
+    ranges of each depth found on calibration texts."""
+
+    @property
+    def weight_limit(self) -> int:
+        """Largest magnitude of the integers of a linear layer."""
+        return 2 ** (self.weight_bits - 1) - 1
