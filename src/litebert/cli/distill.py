@@ -21,6 +21,12 @@ def distill(
     time_budget: str | None = typer.Option(
         None, "--time-budget", help="End with a finished schedule after this time: 2h, 90m, 600s."
     ),
+    check: list[str] | None = typer.Option(
+        None,
+        "--check",
+        help="Scored pairs to look at during the run: KIND=PATH, KIND one of stsb, sick, jsts, "
+        "similarity; :train, :eval or :test behind it names a part.",
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and stop."),
     overrides: list[str] | None = typer.Option(
         None, "--set", help="Any setting: section.key=value."
@@ -46,6 +52,7 @@ def distill(
         data=data,
         overrides=tuple(overrides or ()),
         time_budget=time_budget,
+        checks=tuple(check or ()),
     )
     if dry_run:
         show("\n".join(make_plan(settings).describe()))

@@ -47,11 +47,16 @@ def fold(
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
     """Turn an unshared encoder into a shared one; heal it with `litebert distill`."""
-    from litebert.compress.fold import FoldOptions
+    from litebert.compress.fold import FoldOptions, Keep
     from litebert.errors import SettingsError
     from litebert.recipes.fold import fold_folder
 
-    if keep not in ("average", "stepwise") and not keep.isdecimal():
+    chosen: Keep
+    if keep in ("average", "stepwise"):
+        chosen = keep
+    elif keep.isdecimal():
+        chosen = int(keep)
+    else:
         raise SettingsError(
             f"--keep is {keep!r}; allowed are average, stepwise, or a number from 0"
         )

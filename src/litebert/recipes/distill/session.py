@@ -43,6 +43,7 @@ def read_settings(
     data: Path,
     overrides: tuple[str, ...] = (),
     time_budget: str | None = None,
+    checks: tuple[str, ...] = (),
 ) -> DistillRun:
     """Read a settings file, with what the command line names on top; paths become absolute.
 
@@ -54,11 +55,13 @@ def read_settings(
         overrides = (*overrides, f"train.max_seconds={parse_duration(time_budget)}")
     values["teacher"] = str(teacher.absolute())
     values["data"] = dict(values.get("data") or {}) | {"path": str(data.absolute())}
+    told = [_check_of(text) for text in checks]
+    values["checks"] = [*(values.get("checks") or []), *told]
     settings = build_settings(DistillRun, values, path=config, overrides=overrides)
     source = Path(settings.student.source)
     student = {"source": str(source.absolute())} if source.is_dir() else {}
     cache = settings.data.cache and str(Path(settings.data.cache).absolute())
-    checks = tuple(
+    located = tuple(
         check.model_copy(update={"path": str(Path(check.path).absolute())})
         for check in settings.checks
     )
@@ -66,7 +69,7 @@ def read_settings(
         update={
             "student": settings.student.model_copy(update=student),
             "data": settings.data.model_copy(update={"cache": cache}),
-            "checks": checks,
+            "checks": located,
         }
     )
 
@@ -114,6 +117,17 @@ def open_session(
         folder.write_text(CONFIG, dump_toml(settings))
     say("\n".join(plan.describe()))
     return Session(folder, plan, resume)
+
+
+def _check_of(text: str) -> dict[str, Any]:
+    """Return the settings of one `KIND=PATH[:PART]`."""
+    kind, equals, path = text.partition("=")
+    if not equals or not kind or not path:
+        raise SettingsError(f"check {text!r} is no KIND=PATH, such as stsb=data/STS-B")
+    stem, _, part = path.rpartition(":")
+    if stem and part in ("train", "eval", "test"):
+        return {"kind": kind, "path": stem, "split": part}
+    return {"kind": kind, "path": path}
 
 
 def _require_same(before: DistillRun, wanted: DistillRun, path: Path) -> None:
