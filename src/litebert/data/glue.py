@@ -34,6 +34,7 @@ class GlueTask:
         train: file names of the training rows, first that exists.
         eval: file names of the dev rows.
         test: file names of the test rows.
+        others: names and file names of further dev rows.
     """
 
     folder: str
@@ -44,6 +45,7 @@ class GlueTask:
     train: tuple[str, ...] = ("train.tsv",)
     eval: tuple[str, ...] = ("dev.tsv",)
     test: tuple[str, ...] = ("test.tsv",)
+    others: tuple[tuple[str, str], ...] = ()
 
 
 _MNLI = GlueTask(
@@ -58,7 +60,7 @@ GLUE_TASKS: dict[str, GlueTask] = {
         "STS-B", ("sentence1", "sentence2"), "score", metric="pearson_spearman", labels=()
     ),
     "qqp": GlueTask("QQP", ("question1", "question2"), "is_duplicate", metric="f1"),
-    "mnli": _MNLI,
+    "mnli": replace(_MNLI, others=(("mismatched", "dev_mismatched.tsv"),)),
     "mnli_mismatched": replace(
         _MNLI, eval=("dev_mismatched.tsv",), test=("test_mismatched.tsv",)
     ),
@@ -95,8 +97,9 @@ def read_glue(path: Path, options: ReadOptions, *, name: str) -> Source:
                 path=folder,
             )
         eval_path, test_path = _first(folder, task.eval), _first(folder, task.test)
+        others = [(key, folder / file) for key, file in task.others if (folder / file).is_file()]
     else:
-        train_path, eval_path, test_path = folder, None, None
+        train_path, eval_path, test_path, others = folder, None, None, []
     train = _read_tsv(train_path, task, options)
     eval_table = _read_tsv(eval_path, task, options) if eval_path else None
     test = _read_tsv(test_path, task, options) if test_path else None
@@ -115,6 +118,7 @@ def read_glue(path: Path, options: ReadOptions, *, name: str) -> Source:
         else "binary",
         metric=task.metric,
         labels=task.labels or None,
+        others=tuple((key, _read_tsv(file, task, options)) for key, file in others),
         is_labelled=labelled,
         reasons=(f"task glue/{name}: {task.folder} in its original TSV layout",),
     )

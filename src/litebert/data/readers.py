@@ -107,6 +107,7 @@ class Source:
         kind: kind of task, or None to infer.
         metric: main metric, or None to choose.
         labels: class names in index order, or None to collect.
+        others: further labelled rows to report on, by a name that goes behind that of the score.
         is_labelled: False when `train` has no labels (prediction only).
         reasons: what the reader found, in words.
     """
@@ -120,6 +121,7 @@ class Source:
     kind: str | None = None
     metric: str | None = None
     labels: tuple[str, ...] | None = None
+    others: tuple[tuple[str, Table], ...] = ()
     is_labelled: bool = True
     reasons: tuple[str, ...] = ()
 

@@ -49,6 +49,7 @@ SCORES: Final[dict[str, Score]] = {
     "ece": Score("expected calibration error", _CLASSES, higher_is_better=False),
     "accuracy_at_1": Score("share of anchors whose nearest text is a right one", ()),
     "mrr_at_10": Score("mean of 1 / rank of the right text, 0 beyond rank 10", ()),
+    "accuracy_mismatched": Score("accuracy on texts of other sources than trained on (MNLI)", ()),
     "accuracy_middle": Score("accuracy on RACE's middle school questions", ()),
     "accuracy_high": Score("accuracy on RACE's high school questions", ()),
     "accuracy_challenge": Score("accuracy on ARC's challenge set", ()),

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from litebert.tasks.classification import SequenceClassification
     from litebert.train.micro import StepLoss
 
-__all__ = ["MIN_CALIBRATION_EXAMPLES", "ClassificationWork", "final_scores", "score_table"]
+__all__ = [
+    "MIN_CALIBRATION_EXAMPLES",
+    "ClassificationWork",
+    "final_scores",
+    "further",
+    "score_table",
+]
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +91,14 @@ class ClassificationWork:
     def score(self, outputs: Float[np.ndarray, "N C"]) -> dict[str, float]:
         """Score logits of the evaluation examples."""
         return self.plan.task.score(outputs, self.plan.eval.labels())
+
+    def further_scores(self, model: AlbertWithHead) -> dict[str, float]:
+        """Return the main score on the further parts, such as "accuracy_mismatched" of MNLI."""
+        task = self.plan.task
+        return {
+            f"{task.metric}_{name}": task.score(_logits(model, part), part.labels())[task.metric]
+            for name, part, _ in self.plan.others
+        }
 
     def task_of(self, chosen: SeedResult) -> SequenceClassification:
         """Return the task that a seed answers, uncalibrated."""
@@ -158,18 +172,35 @@ def _prediction_lines(outcome: Outcome) -> str:
     return "".join(line + "\n" for line in lines)
 
 
+def further(plan: Any, chosen: SeedResult) -> dict[str, float]:
+    """Return the scores of a seed on the further parts of the data.
+
+    Args:
+        plan: an `AnyPlan`.
+        chosen: the seed.
+    """
+    names = [f"{plan.task.metric}_{name}" for name, *_ in getattr(plan, "others", ())]
+    return {name: chosen.scores[name] for name in names if name in chosen.scores}
+
+
 def final_scores(outcome: Outcome) -> dict[str, float]:
     """Return the scores of the kept model with its temperature, the calibration error cross-fitted."""
     chosen, task = outcome.chosen, outcome.task
     if chosen is None or chosen.logits is None or task is None:
         return {}
-    scores = task.score(chosen.logits, outcome.plan.eval.labels())
+    scores = task.score(chosen.logits, outcome.plan.eval.labels()) | further(outcome.plan, chosen)
     return scores if outcome.ece_after is None else scores | {"ece": outcome.ece_after}
 
 
 def score_table(outcome: Outcome, scores: dict[str, float]) -> dict[str, Any]:
     """Return the content of `scores.json`: the model, its seeds and the baselines side by side."""
     metric = outcome.plan.task.metric
+    further_values = {
+        f"{metric}_{name}": [
+            seed.scores[f"{metric}_{name}"] for seed in outcome.seeds if seed.scores
+        ]
+        for name, *_ in getattr(outcome.plan, "others", ())
+    }
     values = [seed.scores[metric] for seed in outcome.seeds if seed.scores]
     return {
         "format_version": 1,
@@ -181,6 +212,11 @@ def score_table(outcome: Outcome, scores: dict[str, float]) -> dict[str, Any]:
         ],
         "median": statistics.median(values) if values else None,
         "spread": max(values) - min(values) if values else None,
+        "further": {
+            name: {"seeds": found, "median": statistics.median(found)}
+            for name, found in further_values.items()
+            if found
+        },
         "baselines": {baseline.name: baseline.scores for baseline in outcome.baselines},
         "test": outcome.test_scores or None,
         "ece_before": outcome.ece_before,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from litebert.recipes.finetune.defaults import NARROW, WIDE
+from litebert.recipes.finetune.known_head import head_notes
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.record_plan import RecordPlan
 
@@ -62,6 +63,7 @@ def with_warnings(plan: P) -> P:
             f"new, untrained weights for: {', '.join(fresh)}; {found.model.folder} has none that fit, so "
             "they learn from these examples alone",
         )
+    notes = (*notes, *head_notes(found, fresh))
     return dataclasses.replace(found, notes=notes, warnings=hazards(found))
 
 

@@ -167,6 +167,10 @@ def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
             f"  {'seeds':<10} median {statistics.median(values):.4f}, "
             f"from {min(values):.4f} to {max(values):.4f} in {len(values)} runs"
         )
+    for name, *_ in getattr(outcome.plan, "others", ()):
+        found = [seed.scores[f"{metric}_{name}"] for seed in outcome.seeds if seed.scores]
+        seeds = f" (median of the seeds {statistics.median(found):.4f})" if len(found) > 1 else ""
+        lines.append(f"  {name:<10} {summary.scores[f'{metric}_{name}']:.4f}{seeds}")
     if metric in outcome.test_scores:
         lines.append(f"  {'test set':<10} {outcome.test_scores[metric]:.4f}")
     lines += ["", judge(summary).sentence, *(f"warning   {fault}" for fault in outcome.faults)]

@@ -81,6 +81,7 @@ class Plan:
         test: a third one, if the source has a labelled one.
         skipped: records left out, each with its reason.
         truncated_fraction: share of training examples of which something is not read.
+        others: name, examples and table of further labelled parts to report on.
         tables: what train, eval and test were read from; None where there is none.
         lengths: tokens before cutting -> number of training examples.
         notes: further decisions, in words.
@@ -102,6 +103,7 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = ()
     is_few_shot: bool = False
+    others: tuple[tuple[str, Split, Table], ...] = ()
 
     @property
     def num_seeds(self) -> int:
@@ -120,7 +122,7 @@ class Plan:
             ("train", self.train, train),
             ("eval", self.eval, evaluation),
         ]
-        return parts + ([("test", self.test, test)] if self.test else [])
+        return parts + ([("test", self.test, test)] if self.test else []) + list(self.others)
 
     def facts(self) -> dict[str, Any]:
         """Return what `data.json` says about the task."""
@@ -214,6 +216,11 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
     if len(evaluation) < FEW_EXAMPLES:
         notes.append(f"{len(evaluation)} examples to score on make an uncertain score")
     test = _test_examples(source, schema, data, skipped)
+    others: list[tuple[str, list[Example], Table]] = []
+    for name, table in source.others:
+        skipped.extend(table.skipped)
+        further = make_examples(table, schema, data.on_bad_row, skipped=skipped)
+        others.extend([(name, further, table)] if further else [])
     task = SequenceClassification.from_schema(schema, examples)
     model = choose_model(settings, task, example_texts(examples), len(examples))
     is_few_shot, reason = choose_few_shot(settings, task, model, examples)
@@ -241,6 +248,9 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
         lengths=dict(Counter(lengths)),
         notes=tuple(notes),
         is_few_shot=is_few_shot,
+        others=tuple(
+            (name, _encode(task, model, further), table) for name, further, table in others
+        ),
     )
 
 

@@ -61,6 +61,11 @@ class RecordWork:
         """Score the answers to the evaluation records."""
         return _scores(self.plan.task, self.plan.eval, outputs)
 
+    def further_scores(self, model: AlbertWithHead) -> dict[str, float]:
+        """Return nothing: records have no further parts."""
+        del model
+        return {}
+
     def finish(
         self,
         model: AlbertWithHead,

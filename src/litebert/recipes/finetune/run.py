@@ -18,6 +18,7 @@ from litebert.model.simple_start import start_simple
 from litebert.recipes.finetune.adapt import freeze, loading_changes, with_parts
 from litebert.recipes.finetune.few_shot_work import FewShotWork
 from litebert.recipes.finetune.hazards import advice
+from litebert.recipes.finetune.known_head import is_head_foreign, renew_head
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.work import Work, work_of
@@ -113,7 +114,8 @@ def run_plan(
         if result.status == "interrupted":
             return Outcome(plan, tuple(baselines), tuple(seeds), signal=result.signal)
         outputs = work.answer(model)
-        seed = SeedResult(train.seed, outputs, "", result, work.score(outputs))
+        scores = work.score(outputs) | work.further_scores(model)
+        seed = SeedResult(train.seed, outputs, "", result, scores)
         on_event(SeedFinished(seed))
         if best is None or _is_better(work, seed, seeds):
             best = (model, result)
@@ -212,6 +214,8 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
             "litebert": loading_changes(choice.folder, told),
         },
     )
+    if is_head_foreign(plan):
+        renew_head(model, plan.task.head)
     model = with_parts(model, choice.config)
     freeze(model, plan.settings.adapt)
     return model

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from litebert import __version__
 from litebert.data.records import RecordSplit
 from litebert.model.counting import parameter_count, unshared_parameter_count
-from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES
+from litebert.recipes.finetune.classification_work import MIN_CALIBRATION_EXAMPLES, further
 from litebert.recipes.finetune.hazards import CUT_FRACTION
 from litebert.recipes.finetune.plan import Plan
 from litebert.recipes.finetune.record_mistakes import worst_answers
@@ -110,6 +110,7 @@ def _of_table(outcome: Outcome, folder: RunFolder) -> dict[str, Any]:
     scores = dict(evaluation.scores)
     if outcome.ece_after is not None:
         scores["ece"] = outcome.ece_after
+    scores |= {} if outcome.chosen is None else further(plan, outcome.chosen)
     sample = '"your text"' if not task.is_pair else '"first text" --pair "second text"'
     return {
         "predict_command": f"litebert predict {shlex.quote(str(folder.path))} {sample}",

@@ -58,6 +58,10 @@ class Work(Protocol):
         """Score what `answer` returned."""
         ...
 
+    def further_scores(self, model: AlbertWithHead) -> dict[str, float]:
+        """Return the main score on each further part of the data, as "metric_part"; often none."""
+        ...
+
     def finish(
         self,
         model: AlbertWithHead,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litebert.checkpoint.fs import StorageError
 from litebert.errors import LitebertError, SettingsError
-from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 from litebert.recipes.finetune.job import finish_run, open_run, start_run
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.same_run import require_same_data
@@ -179,7 +178,7 @@ def _run_task(
     if outcome.is_interrupted:
         return Interrupted(outcome.signal)
     finish_run(outcome, folder)
-    result = _result(entry, plan, outcome, data, folder)
+    result = _result(entry, plan, outcome)
     result = replace(result, start=origin, seconds=time.monotonic() - start)
     write_result(path, result)
     return result
@@ -203,9 +202,7 @@ def _start_of(job: GlueJob, entry: GlueEntry, out: Path) -> tuple[str, str]:
     return job.model, job.model
 
 
-def _result(
-    entry: GlueEntry, plan: AnyPlan, outcome: Outcome, data: Path, folder: RunFolder
-) -> TaskResult:
+def _result(entry: GlueEntry, plan: AnyPlan, outcome: Outcome) -> TaskResult:
     chosen = outcome.chosen
     scores: dict[str, float] = {} if chosen is None else official(entry, chosen.scores)
     notes = [entry.note, *outcome.faults]
@@ -217,12 +214,8 @@ def _result(
         notes.append(f"{failed} of {len(outcome.seeds)} seeds failed")
     if plan.parts()[1][2] is None:
         notes.append("no dev.tsv, scored on a part of train.tsv")
-    if "accuracy_mismatched" in entry.metrics:
-        report = _mismatched(folder.path, data)
-        if report is None:
-            notes.append("no dev_mismatched.tsv, matched only")
-        else:
-            scores["accuracy_mismatched"] = report
+    if "accuracy_mismatched" in entry.metrics and "accuracy_mismatched" not in scores:
+        notes.append("no dev_mismatched.tsv, matched only")
     return TaskResult(
         entry.key,
         "finished",
@@ -233,13 +226,3 @@ def _result(
         len(plan.train.examples),
         len(plan.eval.examples),
     )
-
-
-def _mismatched(run: Path, data: Path) -> float | None:
-    """Return the accuracy of the model of MNLI on texts of other sources than it was trained on."""
-    path = data / "dev_mismatched.tsv"
-    if not path.is_file():
-        return None
-    job = EvaluationJob(data=path, task="glue/mnli_mismatched", on_bad_row="skip")
-    report: Any = evaluate_folder(run, job)
-    return float(report.evaluation.scores["accuracy"])
