@@ -85,8 +85,9 @@ class Reporter:
             raise TrainingDiverged(finding.message, step=finding.step, evidence=finding.evidence)
 
     def warned(self, step: int, message: str) -> None:
-        """Tell about a fault that the run survives."""
-        log.warning("step %d: %s", step, message)
+        """Tell about a fault that the run survives: the caller, or the log if nobody listens."""
+        if self.emit is _ignore:
+            log.warning("step %d: %s", step, message)
         self.metrics.write("warning", step, {"message": message}, {})
         self.emit(Warned(step, message))
 

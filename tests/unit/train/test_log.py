@@ -4,12 +4,14 @@ import json
 import logging
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from litebert.checkpoint.faults import FaultyFS
 from litebert.checkpoint.fs import StorageError, use_fs
 from litebert.train.log import MetricsLog, resident_bytes
+from litebert.train.report import Reporter
 
 
 def test_lines_are_there_at_once_and_hold_strict_json(tmp_path: Path) -> None:
@@ -86,3 +88,17 @@ def test_resident_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Path, "read_text", fail)
     assert 10e6 < resident_bytes() < 1e12
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_warning_is_told_once(is_heard: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """To the listener, who shows it; to the log only where nobody listens."""
+    heard: list[Any] = []
+    metrics: Any = MetricsLog(None)
+    nothing: Any = None
+    reporter = Reporter(heard.append if is_heard else None, metrics, [], nothing, nothing)
+    reporter.warned(3, "the disk is full")
+    assert [event.message for event in heard] == ["the disk is full"] * is_heard
+    assert [record.message for record in caplog.records] == ["step 3: the disk is full"] * (
+        not is_heard
+    )
