@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from litebert.model.counting import parameter_count
     from litebert.model.presets import preset
     from litebert.model.resharing import resize_vocabulary, share, unshare
-    from litebert.recipes.predictor import Predictor, load
+    from litebert.recipes.loading import load
+    from litebert.recipes.predictor import Predictor
+    from litebert.runtime.session import Session
     from litebert.text.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -25,8 +27,9 @@ _HOMES: Final = {
     "AlbertModel": "litebert.checkpoint.pretrained",
     "AlbertWithHead": "litebert.checkpoint.pretrained",
     "Predictor": "litebert.recipes.predictor",
+    "Session": "litebert.runtime.session",
     "Tokenizer": "litebert.text.tokenizer",
-    "load": "litebert.recipes.predictor",
+    "load": "litebert.recipes.loading",
     "parameter_count": "litebert.model.counting",
     "preset": "litebert.model.presets",
     "resize_vocabulary": "litebert.model.resharing",
@@ -39,6 +42,7 @@ __all__ = [
     "AlbertModel",
     "AlbertWithHead",
     "Predictor",
+    "Session",
     "Tokenizer",
     "__version__",
     "load",

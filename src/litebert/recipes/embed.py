@@ -13,21 +13,22 @@ import numpy as np
 from pydantic import Field
 
 from litebert.checkpoint.files import CONFIG_FILE, TASK_FILE, TOKENIZER_FILES
-from litebert.checkpoint.folder import load_model
 from litebert.data.columns import text_columns
 from litebert.data.tables import read_table
 from litebert.errors import CheckpointError, SettingsError
 from litebert.recipes.line_stream import stream_rows
-from litebert.recipes.predictor import BATCH_TOKENS, Predictor
 from litebert.recipes.run_folder import model_folder
+from litebert.runtime.exported import EXPORT_FILE, is_exported
+from litebert.runtime.text_model import BATCH_TOKENS
 from litebert.settings import Settings
 from litebert.tasks.base import load_task
-from litebert.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from litebert.data.tables import Table
+    from litebert.runtime.text_model import TextModel
+    from litebert.tasks.base import Task
 
 __all__ = ["EmbedOptions", "Embedder", "column_of", "embedded", "table_texts", "texts_of_stream"]
 
@@ -55,7 +56,7 @@ class EmbedOptions(Settings):
 class Embedder:
     """A model folder as a function from texts to vectors."""
 
-    def __init__(self, predictor: Predictor, options: EmbedOptions, model_hash: str = "") -> None:
+    def __init__(self, predictor: TextModel, options: EmbedOptions, model_hash: str = "") -> None:
         """Take a model.
 
         Args:
@@ -66,7 +67,7 @@ class Embedder:
         Raises:
             SettingsError: a prefix that is longer than the vectors.
         """
-        hidden = predictor.model.config.hidden_size
+        hidden = predictor.hidden_size
         if options.dim is not None and options.dim > hidden:
             raise SettingsError(f"dim is {options.dim}, but vectors have {hidden} numbers")
         self._predictor, self.options = predictor, options
@@ -77,22 +78,22 @@ class Embedder:
 
     @classmethod
     def load(cls, folder: str | Path, options: EmbedOptions | None = None) -> Self:
-        """Load a model folder, or the best model of a run folder.
+        """Load a model folder, the best model of a run folder, or an export.
 
         Raises:
             CheckpointError: no model folder, or one that is incomplete or inconsistent.
             SettingsError: options that the model cannot follow.
         """
-        path = model_folder(Path(folder))
-        options = options or EmbedOptions()
-        model = load_model(path, "embedding", changes={"litebert": {"pooling": "mean"}})
-        if options.max_length is None and (path / TASK_FILE).exists():
-            task = load_task(path)
-            if task.head == "embedding":
-                length: int | None = getattr(task, "max_length", None)
-                options = options.model_copy(update={"max_length": length})
-        predictor = Predictor(model, Tokenizer.from_pretrained(path), None)
-        return cls(predictor, options, _hash_of(path))
+        path, options = Path(folder), options or EmbedOptions()
+        if is_exported(path):
+            from litebert.runtime.session import Session
+
+            session = Session(path)
+            digest = _hash_of(session.folder, EXPORT_FILE) + session.precision
+            return cls(session, _as_trained(options, session.task), digest)
+        path = model_folder(path)
+        task = load_task(path) if (path / TASK_FILE).exists() else None
+        return cls(_torch_encoder(path), _as_trained(options, task), _hash_of(path))
 
     def __call__(self, texts: Sequence[str]) -> Float[np.ndarray, "N D"]:
         """Return one float32 vector for each text, in order."""
@@ -109,6 +110,23 @@ class Embedder:
         if options.normalize:
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return np.ascontiguousarray(vectors, np.float32)
+
+
+def _torch_encoder(folder: Path) -> TextModel:
+    from litebert.checkpoint.folder import load_model
+    from litebert.recipes.predictor import Predictor
+    from litebert.text.tokenizer import Tokenizer
+
+    model = load_model(folder, "embedding", changes={"litebert": {"pooling": "mean"}})
+    return Predictor(model, Tokenizer.from_pretrained(folder), None)
+
+
+def _as_trained(options: EmbedOptions, task: Task | None) -> EmbedOptions:
+    """The length that a model learnt vectors with, where none is told."""
+    if options.max_length is not None or task is None or task.head != "embedding":
+        return options
+    length: int | None = getattr(task, "max_length", None)
+    return options.model_copy(update={"max_length": length})
 
 
 def embedded(
@@ -169,15 +187,15 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _hash_of(folder: Path) -> str:
-    """Digest of the files that decide the vectors of a model folder.
+def _hash_of(folder: Path, *names: str) -> str:
+    """Digest of the files that decide the vectors of a model folder, and of others by name.
 
     Raises:
         CheckpointError: a file cannot be read.
     """
     digest = hashlib.sha256()
     weights = (path.name for path in folder.iterdir() if path.suffix in (".safetensors", ".bin"))
-    for name in sorted({CONFIG_FILE, *TOKENIZER_FILES, *weights}):
+    for name in sorted({CONFIG_FILE, *TOKENIZER_FILES, *weights, *names}):
         path = folder / name
         try:
             if path.is_file():

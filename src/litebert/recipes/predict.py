@@ -13,7 +13,7 @@ from litebert.data.tables import read_table
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.line_stream import BATCH_LINES, stream_rows
 from litebert.recipes.prediction_rows import PredictionRows
-from litebert.recipes.predictor import BATCH_TOKENS, Predictor, Text
+from litebert.runtime.text_model import BATCH_TOKENS, Text, TextModel
 
 if TYPE_CHECKING:
     from litebert.data.tables import Table
@@ -41,7 +41,7 @@ class PredictJob:
     choice_columns: tuple[str, ...] = ()
 
 
-def predict_text(predictor: Predictor, text: str, pair: str | None = None) -> PredictionRows:
+def predict_text(predictor: TextModel, text: str, pair: str | None = None) -> PredictionRows:
     """Predict one text, or one pair.
 
     Raises:
@@ -53,7 +53,7 @@ def predict_text(predictor: Predictor, text: str, pair: str | None = None) -> Pr
 
 
 def predict_lines(
-    predictor: Predictor, stream: IO[bytes], job: PredictJob | None = None, *, name: str = "<stdin>"
+    predictor: TextModel, stream: IO[bytes], job: PredictJob | None = None, *, name: str = "<stdin>"
 ) -> PredictionRows:
     """Predict lines as they arrive: plain text, `text<TAB>pair`, or JSON objects.
 
@@ -68,7 +68,7 @@ def predict_lines(
 
 
 def predict_table(
-    predictor: Predictor, path: Path, job: PredictJob | None = None
+    predictor: TextModel, path: Path, job: PredictJob | None = None
 ) -> PredictionRows:
     """Predict every row of a table, all columns kept.
 
@@ -87,7 +87,7 @@ def predict_table(
     return PredictionRows(_predicted(predictor, batches, columns, job), tuple(table.columns), notes)
 
 
-def _columns(predictor: Predictor, job: PredictJob) -> tuple[str, ...]:
+def _columns(predictor: TextModel, job: PredictJob) -> tuple[str, ...]:
     """The told text columns, or those that the model was trained on."""
     trained: tuple[str, ...] = getattr(predictor.required_task, "text_columns", ("text",))
     if job.text_columns and len(job.text_columns) != len(trained):
@@ -99,7 +99,7 @@ def _columns(predictor: Predictor, job: PredictJob) -> tuple[str, ...]:
 
 
 def _find_columns(
-    predictor: Predictor, table: Table, job: PredictJob
+    predictor: TextModel, table: Table, job: PredictJob
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     columns = _columns(predictor, job)
     missing = [column for column in columns if column not in table.columns]
@@ -121,7 +121,7 @@ def _find_columns(
 
 
 def _predicted(
-    predictor: Predictor, batches: Iterable[list[Row]], columns: tuple[str, ...], job: PredictJob
+    predictor: TextModel, batches: Iterable[list[Row]], columns: tuple[str, ...], job: PredictJob
 ) -> Iterator[tuple[Row, Prediction]]:
     for batch in batches:
         texts = [_text_of(row, columns) for row in batch]

@@ -23,17 +23,15 @@ from litebert.recipes.slice_tables import slice_lines
 from litebert.settings import read_toml
 from litebert.tasks.records import RECORD_KINDS, RecordTask
 from litebert.tasks.slices import SliceScore, record_slices
-from litebert.train.evaluate import predict_outputs
 
 if TYPE_CHECKING:
     from litebert.data.records import RecordSource
     from litebert.data.rows import BadRowPolicy, SkippedRow
-    from litebert.recipes.predictor import Predictor
+    from litebert.runtime.text_model import TextModel
     from litebert.tasks.records import Answer
 
 __all__ = [
     "RecordReport",
-    "answer_records",
     "columns_of",
     "evaluate_records",
     "is_record_task",
@@ -44,6 +42,8 @@ __all__ = [
 
 NO_COLUMNS: Final = NamedColumns()
 _COLUMNS: Final = (("text", "s"), ("label", ""), ("choice", "s"))
+RECORD_TOKENS: Final = 8192
+"""Real tokens of one forward pass: records are long."""
 CHUNK: Final = 512
 """Records answered together: enough to fill forward passes, little enough to keep in memory."""
 
@@ -98,7 +98,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def is_record_task(predictor: Predictor) -> bool:
+def is_record_task(predictor: TextModel) -> bool:
     """Whether the model answers records and not texts."""
     return hasattr(predictor.task, "features")
 
@@ -140,28 +140,14 @@ def columns_of(folder: Path, kind: str, told: NamedColumns) -> NamedColumns:
     return NamedColumns()
 
 
-def answer_records(
-    predictor: Predictor, records: Sequence[Any], *, batch_tokens: int = 8192
-) -> list[Answer]:
-    """Return one answer for each record, in order."""
-    if not records:
-        return []
-    task = cast("RecordTask", predictor.required_task)
-    features = task.features(records, predictor.tokenizer, labelled=False)
-    encoded = [feature.encoded for feature in features]
-    outputs = predict_outputs(predictor.model, encoded, batch_tokens=batch_tokens)
-    assert outputs is not None  # noqa: S101 - only a stop request gives None
-    return task.answers(records, features, outputs)
-
-
 def predict_records(
-    predictor: Predictor,
+    predictor: TextModel,
     path: Path,
     kind: str,
     *,
     encoding: str | None = None,
     columns: NamedColumns = NO_COLUMNS,
-    batch_tokens: int = 8192,
+    batch_tokens: int = RECORD_TOKENS,
 ) -> PredictionRows:
     """Answer every record of a file.
 
@@ -176,13 +162,13 @@ def predict_records(
     def rows() -> Iterator[tuple[dict[str, Any], Answer]]:
         records = iter(source.train.records)
         while chunk := list(islice(records, CHUNK)):
-            answers = answer_records(predictor, chunk, batch_tokens=batch_tokens)
+            answers = predictor.answers(chunk, batch_tokens=batch_tokens)
             yield from zip(map(task.show, chunk), answers, strict=True)
 
     return PredictionRows(rows(), notes=source.notes)
 
 
-def predict_record_text(predictor: Predictor, text: str, pair: str | None) -> PredictionRows:
+def predict_record_text(predictor: TextModel, text: str, pair: str | None) -> PredictionRows:
     """Answer one record made of a text (a sentence to tag, a question) and perhaps a second one.
 
     Raises:
@@ -193,13 +179,13 @@ def predict_record_text(predictor: Predictor, text: str, pair: str | None) -> Pr
     make = getattr(task, "from_text", None)
     if make is None:
         raise SettingsError(f"task {task.name!r} answers records of a file; name a file")
-    answers = answer_records(predictor, [make(text, pair)])
+    answers = predictor.answers([make(text, pair)])
     row = {"text": text} | ({} if pair is None else {"pair": pair})
     return PredictionRows([(row, answers[0])])
 
 
 def evaluate_records(
-    predictor: Predictor,
+    predictor: TextModel,
     path: Path,
     kind: str,
     *,
@@ -243,7 +229,7 @@ def evaluate_records(
         raise DataError("there is no usable record to score on", path=chosen.path)
     task = cast("RecordTask", predictor.required_task)
     start = time.monotonic()
-    answers = answer_records(predictor, records)
+    answers = predictor.answers(records, batch_tokens=RECORD_TOKENS)
     seconds = time.monotonic() - start
     withheld = None
     if abstain_below is not None or target_accuracy is not None:

@@ -68,7 +68,8 @@ class ExportedFolder:
             graphs = tuple(graph for graph in graphs if graph.path.resolve() == source.resolve())
             if not graphs:
                 raise CheckpointError(
-                    f"is no packed graph that {folder / EXPORT_FILE} names; give the folder", path=source
+                    f"is no packed graph that {folder / EXPORT_FILE} names; give the folder",
+                    path=source,
                 )
         config = read_json(folder / _CONFIG_FILE, max_bytes=MAX_JSON_BYTES)
         return cls(folder, graphs, config)
@@ -167,7 +168,9 @@ def _inside(folder: Path, name: str, path: Path) -> Path:
         for part in parts
     )
     if not is_plain:
-        raise CheckpointError(f"it names the file {name!r:.80}, which is not in the folder", path=path)
+        raise CheckpointError(
+            f"it names the file {name!r:.80}, which is not in the folder", path=path
+        )
     target = folder.joinpath(*parts)
     if not target.resolve().is_relative_to(folder.resolve()):
         raise CheckpointError(f"{name!r:.80} leads out of the folder", path=path)

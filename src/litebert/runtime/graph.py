@@ -140,10 +140,16 @@ def _open(data: bytes, threads: int, path: Path | None) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        session: Any = onnxruntime.InferenceSession(
+            data, options, providers=["CPUExecutionProvider"]
+        )
     except Exception as error:  # whatever the native code reports
         reason = str(error).splitlines()[0][:300]
         raise CheckpointError(f"onnxruntime refuses the graph: {reason}", path=path) from error
+    # It keeps the file for a change of providers, which does not happen: as much memory as the weights.
+    if hasattr(session, "_model_bytes"):
+        session._model_bytes = None
+    return session
 
 
 def _facts(metadata: dict[str, str], path: Path | None) -> dict[str, Any]:
@@ -163,8 +169,13 @@ def _facts(metadata: dict[str, str], path: Path | None) -> dict[str, Any]:
             f"expected {FORMAT_VERSION}; export the model again",
             path=path,
         )
-    kinds = {"head": (str, type(None)), "depth": (int,), "precision": (str,)}
-    kinds["max_positions"] = (int, type(None))
+    none = type(None)
+    kinds: dict[str, tuple[type, ...]] = {
+        "head": (str, none),
+        "depth": (int,),
+        "precision": (str,),
+        "max_positions": (int, none),
+    }
     for name, allowed in kinds.items():
         if name not in values or type(values[name]) not in allowed:
             raise CheckpointError(

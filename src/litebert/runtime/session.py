@@ -12,6 +12,7 @@ import numpy as np
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.runtime.exported import ExportedFolder
 from litebert.runtime.graph import Graph
+from litebert.runtime.memory import release_free_memory
 from litebert.runtime.onnx_file import read_onnx
 from litebert.runtime.packing import PackedRows, pack_rows
 from litebert.runtime.text_model import BATCH_TOKENS, Pooling, TextModel
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["FilledMask", "Session"]
 
 HIDDEN: Final = "last_hidden_state"
+CALL_SLOTS: Final = 512
+"""Most slots of one call, whatever the budget: what is computed then stays in the cache.
+
+Measured on albert-base, int8, one thread: 1.4 ms a slot in calls of 128, 1.5 in 512, 1.6 in 1,024.
+"""
 _TOKEN_HEADS: Final = frozenset({"token", "span", "span_joint"})
 _WORD_OUTPUTS: Final = {"mlm": "logits", "pretraining": "prediction_logits"}
 
@@ -46,6 +52,7 @@ class Session(TextModel):
     """An exported model, ready to answer.
 
     Attributes:
+        folder: with tokenizer and task.
         precision: of the graph that was chosen.
         threads: that compute.
         depth: depths that are run; None: all.
@@ -73,18 +80,23 @@ class Session(TextModel):
         """
         folder = ExportedFolder.open(Path(source))
         chosen = folder.choose(precision)
+        self.folder = folder.path
         self.threads = choose_threads(threads)
+        # First, and what it leaves is given back, so that the rest does not come on top of it.
+        self._graph = Graph(
+            read_onnx(chosen.path, sha256=chosen.sha256), threads=self.threads, path=chosen.path
+        )
+        release_free_memory()
         self.tokenizer = Tokenizer.from_pretrained(folder.path)
         check_vocabulary_fits(self.tokenizer, folder.size("vocab_size"))
         self.task = load_task(folder.path) if (folder.path / TASK_FILE).exists() else None
-        file = read_onnx(chosen.path, sha256=chosen.sha256)
-        self._graph = Graph(file, threads=self.threads, path=chosen.path)
         self.precision = self._graph.precision
         self._positions = self._graph.max_positions or folder.size("max_position_embeddings")
         if self.task is not None:
             _check_fits(self.task, self._graph, self._positions, folder.path)
         self._depth: int | None = None
         self.depth = depth
+        release_free_memory()
 
     @property
     def hidden_size(self) -> int:
@@ -227,7 +239,7 @@ class Session(TextModel):
                 f"a sequence has {max(lengths)} tokens, but the model has {self.max_positions} "
                 "positions; lower max_length"
             )
-        return pack_rows(lengths, max_tokens=batch_tokens)
+        return pack_rows(lengths, max_tokens=min(batch_tokens, CALL_SLOTS))
 
     def _run(
         self,

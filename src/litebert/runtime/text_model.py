@@ -115,9 +115,7 @@ class TextModel(ABC):
             return np.empty((0, len(task.config_labels())))
         return np.concatenate(self.outputs(encoded, batch_tokens=batch_tokens))
 
-    def answers(
-        self, records: Sequence[Any], *, batch_tokens: int = BATCH_TOKENS
-    ) -> list[Answer]:
+    def answers(self, records: Sequence[Any], *, batch_tokens: int = BATCH_TOKENS) -> list[Answer]:
         """Return one answer for each record of the model's task, in order.
 
         Raises:

@@ -171,12 +171,11 @@ def _predict(
 ) -> list[NDArray[np.float32]] | None:
     device = next(model.parameters()).device
     precision = precision or Precision("fp32", device.type)
-    order = sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i))
     pieces: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(examples)
     was_training = model.training
     model.eval()
     try:
-        for chosen in _cut(order, [len(example) for example in examples], batch_tokens):
+        for chosen in batches_by_length(examples, batch_tokens):
             if stop is not None and stop.is_requested:
                 return None
             batch = collate([replace(examples[i], label=None) for i in chosen])
@@ -195,13 +194,20 @@ def _predict(
     return pieces
 
 
-def _cut(order: list[int], lengths: list[int], batch_tokens: int) -> list[list[int]]:
+def batches_by_length(examples: Sequence[EncodedExample], batch_tokens: int) -> list[list[int]]:
+    """Return the places of the examples of each forward pass, the longest first.
+
+    Args:
+        examples: any number.
+        batch_tokens: most real tokens of a pass; a longer example stands alone.
+    """
     batches: list[list[int]] = []
     tokens = 0
-    for i in order:
-        if not batches or tokens + lengths[i] > batch_tokens:
+    for i in sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i)):
+        length = len(examples[i])
+        if not batches or tokens + length > batch_tokens:
             batches.append([])
             tokens = 0
         batches[-1].append(i)
-        tokens += lengths[i]
+        tokens += length
     return batches

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import litebert
 from litebert.errors import CheckpointError, DataError, SettingsError
-from litebert.recipes.predictor import Predictor, load
+from litebert.recipes.loading import load
+from litebert.recipes.predictor import Predictor
 
 SAME = 2e-6
 """Float32 sums in another order, as batches of another size make them."""
@@ -27,7 +28,7 @@ texts = st.lists(
 
 @pytest.fixture(scope="module")
 def predictor(model_dir: Path) -> Predictor:
-    return load(model_dir)
+    return Predictor.load(model_dir)
 
 
 @settings(max_examples=25)
