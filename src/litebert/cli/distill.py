@@ -13,7 +13,9 @@ def distill(
         metavar="TEACHER", help="Model folder: of litebert, or of a BERT encoder (safetensors)."
     ),
     config: Path = typer.Argument(metavar="STUDENT.toml", help="Student, losses, training."),
-    data: Path = typer.Argument(metavar="DATA", help="Shards of `litebert prepare`."),
+    data: Path = typer.Argument(
+        metavar="TEXTS", help="Shards of `litebert prepare`, a .txt file, or a table."
+    ),
     out: Path | None = typer.Option(None, "--out", "-o", help="Run folder; default runs/NAME-N."),
     resume: bool = typer.Option(
         False, "--resume", help="Go on with the run in --out; begin it if there is none yet."
@@ -27,6 +29,16 @@ def distill(
         help="Scored pairs to look at during the run: KIND=PATH, KIND one of stsb, sick, jsts, "
         "similarity; :train, :eval or :test behind it names a part.",
     ),
+    eval_data: Path | None = typer.Option(
+        None, "--data", help="Labelled data to score teacher and student on at the end."
+    ),
+    data_task: str | None = typer.Option(
+        None, "--task", help="How --data is read, such as glue/sst2 or stsb."
+    ),
+    max_drop: float | None = typer.Option(
+        None, "--max-drop", help="Refuse a student that scores so much worse than its teacher."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and stop."),
     overrides: list[str] | None = typer.Option(
         None, "--set", help="Any setting: section.key=value."
@@ -38,14 +50,19 @@ def distill(
     and made when they are first needed.
     """
     from litebert.cli.distill_progress import DistillProgress
-    from litebert.cli.output import say, show
+    from litebert.cli.output import say, show, show_json
     from litebert.cli.training import LOG, command_line
+    from litebert.recipes.compress_measure import MeasureOptions
     from litebert.recipes.distill.job import finish_run
     from litebert.recipes.distill.plan import make_plan
     from litebert.recipes.distill.run import run_plan
     from litebert.recipes.distill.session import open_session, read_settings
+    from litebert.recipes.evaluate import EvaluationJob
     from litebert.train.stop import stop_on_signals
 
+    evaluation = None if eval_data is None else EvaluationJob(data=eval_data, task=data_task)
+    options = MeasureOptions(evaluation=evaluation, max_drop=max_drop)
+    options.check()
     settings = read_settings(
         config,
         teacher=teacher,
@@ -67,11 +84,13 @@ def distill(
     )
     log = session.folder.path / LOG
     with stop_on_signals() as stop, DistillProgress("score", log) as progress:
-        outcome = run_plan(
-            session.plan, session.folder, on_event=progress, stop=stop, say=say, resume=True
-        )
+        outcome = run_plan(session.plan, session.folder, on_event=progress, stop=stop, resume=True)
     if outcome.is_interrupted:
         step = outcome.result.step
         say(f"stopped at step {step:,}; continue with: {session.resume_command}")
         raise typer.Exit(128 + (outcome.result.signal or signal.SIGTERM))
-    show("\n".join(finish_run(outcome, session.folder)))
+    summary, lines = finish_run(outcome, session.folder, options)
+    if as_json:
+        show_json(summary)
+    else:
+        show("\n".join(lines))

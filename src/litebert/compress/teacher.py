@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Literal, Protocol, cast
 
 import numpy as np
 import torch
@@ -18,18 +18,77 @@ from litebert.checkpoint.folder import load_model, saved_head
 from litebert.compress.bert import BERT_TYPES, load_bert
 from litebert.data.batch import EncodedExample, collate
 from litebert.errors import CheckpointError, DataError
+from litebert.files import check_file, read_json
 from litebert.model.albert import AlbertWithHead
 from litebert.model.config import read_config_json
 from litebert.model.packing import Packing
 from litebert.objectives.distill import relation_vectors
 from litebert.text.tokenizer import Tokenizer
 
-__all__ = ["PARTS", "Teacher", "folder_digest", "load_encoder_folder"]
+__all__ = [
+    "PARTS",
+    "PER_TOKEN",
+    "Answering",
+    "Teacher",
+    "folder_digest",
+    "load_encoder_folder",
+    "pooling_of",
+]
 
 PARTS: Final = ("hidden", "pooled", "logits", "relations")
 """What a teacher can be asked for; see `TeacherTargets`."""
+PER_TOKEN: Final = ("hidden", "relations")
+"""Parts with a row for each token; the others have one for each sequence."""
 BATCH_TOKENS: Final = 2048
 """Real tokens of one forward pass."""
+MAX_POOLING_BYTES: Final = 1 << 16
+
+
+class Answering(Protocol):
+    """Who can be asked: a model of ours, or one of another library."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of everything that the answers follow from."""
+        ...
+
+    @property
+    def relation_depth(self) -> int | None:
+        """Depth, from 1, that relations are taken of; None: the last."""
+        ...
+
+    @property
+    def vocabulary(self) -> str:
+        """Digest of what makes ids of texts."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers D of a hidden state."""
+        ...
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a sequence."""
+        ...
+
+    def width_of(self, part: str) -> int:
+        """Return the numbers in a row of a part."""
+        ...
+
+    def describe(self) -> str:
+        """Return one line for a person."""
+        ...
+
+    def encode(self, text: str, pair: str | None, max_length: int, number: int) -> EncodedExample:
+        """Return a text, or a pair, as ids of this teacher."""
+        ...
+
+    def answer(
+        self, examples: Sequence[EncodedExample], parts: Sequence[str]
+    ) -> dict[str, NDArray[np.float16]]:
+        """Return what is asked for, rows in the order of the examples."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +100,14 @@ class Teacher:
         tokenizer: what makes its ids.
         fingerprint: sha256 (hex) of everything that its answers follow from.
         relation_depth: depth, from 1, that relations are taken of; None: the last.
+        pooling: what the vector of a sequence is.
     """
 
     model: AlbertWithHead
     tokenizer: Tokenizer
     fingerprint: str
     relation_depth: int | None = None
+    pooling: Literal["mean", "cls"] = "mean"
 
     @classmethod
     def load(cls, folder: Path, head: str, *, relation_depth: int | None = None) -> Teacher:
@@ -66,7 +127,23 @@ class Teacher:
             raise CheckpointError(
                 f"has {depths} depths, relation_depth is {relation_depth}", path=folder
             )
-        return cls(model, Tokenizer.from_pretrained(folder), folder_digest(folder), relation_depth)
+        return cls(
+            model,
+            Tokenizer.from_pretrained(folder),
+            folder_digest(folder),
+            relation_depth,
+            pooling_of(folder),
+        )
+
+    @property
+    def vocabulary(self) -> str:
+        """Digest of what makes ids of texts."""
+        return self.tokenizer.fingerprint
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a sequence."""
+        return self.model.config.max_position_embeddings
 
     @property
     def width(self) -> int:
@@ -77,6 +154,22 @@ class Teacher:
         """Return the numbers in a row of a part."""
         sizes = {"relations": 3 * self.width, "logits": self.model.config.num_labels}
         return sizes.get(part, self.width)
+
+    def describe(self) -> str:
+        """Return one line for a person."""
+        count = sum(parameter.numel() for parameter in self.model.parameters())
+        depths = self.model.config.num_hidden_layers
+        return f"{count / 1e6:.2f} M parameters, {depths} depths of width {self.width}"
+
+    def encode(self, text: str, pair: str | None, max_length: int, number: int) -> EncodedExample:
+        """Return a text, or a pair, as ids, cut to a length."""
+        encoding = self.tokenizer.encode(text, pair, max_length=max_length)
+        return EncodedExample(
+            np.asarray(encoding.ids, np.int32),
+            np.asarray(encoding.type_ids, np.int32),
+            None,
+            number,
+        )
 
     def answer(
         self, examples: Sequence[EncodedExample], parts: Sequence[str]
@@ -95,7 +188,7 @@ class Teacher:
         starts = np.cumsum([0, *(len(example) for example in examples)])
         found = {
             part: np.empty(
-                (int(starts[-1]) if part in ("hidden", "relations") else len(examples),
+                (int(starts[-1]) if part in PER_TOKEN else len(examples),
                  self.width_of(part)), np.float16)
             for part in parts
         }  # fmt: skip
@@ -112,7 +205,7 @@ class Teacher:
                     )
                 array: NDArray[np.float16] = half.numpy()
                 for place, n in enumerate(chosen):
-                    if part in ("hidden", "relations"):
+                    if part in PER_TOKEN:
                         own = array[bounds[place] : bounds[place + 1]]
                         found[part][starts[n] : starts[n + 1]] = own
                     else:
@@ -134,7 +227,8 @@ class Teacher:
         if "hidden" in parts:
             found["hidden"] = output.last_hidden_state
         if "pooled" in parts:
-            found["pooled"] = packing.mean_tokens(output.last_hidden_state)
+            pool = packing.mean_tokens if self.pooling == "mean" else packing.first_tokens
+            found["pooled"] = pool(output.last_hidden_state)
         if "logits" in parts:
             found["logits"] = cast(Tensor, output.logits)
         if "relations" in parts:
@@ -161,6 +255,29 @@ def load_encoder_folder(folder: Path, head: str) -> AlbertWithHead:
             path=folder,
         )
     return load_model(folder, head)
+
+
+def pooling_of(folder: Path) -> Literal["mean", "cls"]:
+    """Return what sentence-transformers says about a folder's vectors; the mean where it is silent.
+
+    Raises:
+        CheckpointError: `1_Pooling/config.json` cannot be read, or asks for another pooling.
+    """
+    path = folder / "1_Pooling" / CONFIG_FILE
+    if check_file(path) is None:
+        return "mean"
+    table = read_json(path, max_bytes=MAX_POOLING_BYTES)
+    modes = {
+        key for key, value in table.items() if key.startswith("pooling_mode") and value is True
+    }
+    if modes <= {"pooling_mode_mean_tokens"}:
+        return "mean"
+    if modes == {"pooling_mode_cls_token"}:
+        return "cls"
+    raise CheckpointError(
+        f"asks for {', '.join(sorted(modes))}; allowed are the mean of the tokens or the first one",
+        path=path,
+    )
 
 
 def folder_digest(folder: Path) -> str:

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from litebert.checkpoint.fs import check_free_space, make_folder, write_atomic
-from litebert.compress.teacher import Teacher
+from litebert.compress.teacher import PER_TOKEN, Answering
 from litebert.data.batch import EncodedExample
 from litebert.errors import DataError
 from litebert.objectives.distill_targets import TeacherTargets
@@ -31,7 +31,6 @@ FORMAT: Final = "litebert teacher outputs 1"
 MAX_HEADER_BYTES: Final = 1 << 16
 OPEN_SHARDS: Final = 64
 """Shards that stay mapped."""
-_PER_TOKEN: Final = ("hidden", "relations")
 
 Half = NDArray[np.float16]
 
@@ -60,7 +59,7 @@ class TeacherCache:
     def __init__(
         self,
         folder: Path,
-        teacher: Teacher,
+        teacher: Answering,
         texts: TextSet,
         parts: Sequence[str],
         on_made: Callable[[int, int], None] | None = None,
@@ -108,7 +107,7 @@ class TeacherCache:
             found, starts = self.shard(shard), self._starts(shard)
             for part in self.parts:
                 low, high = place, place + 1
-                if part in _PER_TOKEN:
+                if part in PER_TOKEN:
                     low, high = int(starts[place]), int(starts[place + 1])
                 rows[part].append(found[part][low:high])
         return TeacherTargets(
@@ -156,7 +155,7 @@ class TeacherCache:
         numbers = self._numbers(shard)
         tokens = int(self._lengths[numbers.start : numbers.stop].sum())
         return {
-            part: (tokens if part in _PER_TOKEN else len(numbers), self._teacher.width_of(part))
+            part: (tokens if part in PER_TOKEN else len(numbers), self._teacher.width_of(part))
             for part in self.parts
         }
 

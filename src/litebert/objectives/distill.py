@@ -171,7 +171,8 @@ class DistillLoss:
             vectors = batch.packing.mean_tokens(output.last_hidden_state)
         if settings.soft:
             wanted = _needed(targets, "logits")
-            totals["soft"] = soft_label_loss(output.logits, wanted, settings.soft_temperature)
+            kind = model.config.problem_type
+            totals["soft"] = soft_label_loss(output.logits, wanted, settings.soft_temperature, kind)
         if settings.labels:
             totals["labels"] = output.loss * batch.packing.num_sequences
         if settings.hidden:

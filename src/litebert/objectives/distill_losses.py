@@ -27,20 +27,34 @@ TINY: Final = 1e-12
 
 
 def soft_label_loss(
-    student: Float[Tensor, "N C"], teacher: Float[Tensor, "N C"], temperature: float
+    student: Float[Tensor, "N C"],
+    teacher: Float[Tensor, "N C"],
+    temperature: float,
+    problem_type: str | None = None,
 ) -> Tensor:
-    """Return the divergence of the classes' probabilities at a temperature, times its square.
+    """Return how far the student's answers are from the teacher's.
 
     Args:
         student: logits.
         teacher: logits.
         temperature: T, > 0; both are divided by it.
+        problem_type: in the spelling of `config.json`; None: one class out of several.
 
     Returns:
-        Sum over examples of T^2 KL(teacher || student), in nats.
+        Sum over examples of T^2 KL(teacher || student), in nats. With several labels at once, that
+        of each label's yes and no, the mean over labels. For numbers the squared difference.
 
     Source: Hinton et al. 2015, Distilling the Knowledge in a Neural Network, section 2.
     """
+    if problem_type == "regression":
+        return (student.float() - teacher.float()).square().sum(-1).sum()
+    if problem_type == "multi_label_classification":
+        pairs = [
+            torch.stack((part.float(), torch.zeros_like(part.float())), -1)
+            for part in (student, teacher)
+        ]
+        total = soft_label_loss(pairs[0].flatten(0, 1), pairs[1].flatten(0, 1), temperature)
+        return total / student.shape[-1]
     own = functional.log_softmax(student.float() / temperature, -1)
     wanted = functional.log_softmax(teacher.float() / temperature, -1)
     divergence = functional.kl_div(own, wanted, reduction="sum", log_target=True)

@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from litebert.checkpoint.files import CONFIG_FILE
-from litebert.compress.teacher import Teacher
-from litebert.compress.teacher_cache import TeacherCache
-from litebert.data.chunks import ChunkIndex
-from litebert.data.shards import ShardSet
+from litebert.compress.teacher import Answering
+from litebert.compress.teacher_cache import TeacherCache, TextSet
+from litebert.compress.teacher_transformers import load_teacher
 from litebert.errors import DataError, SettingsError
-from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count
-from litebert.model.presets import PRESETS, preset
 from litebert.objectives.distill import DistillSettings
+from litebert.recipes.distill.inputs import Inputs, file_inputs, shard_inputs
+from litebert.recipes.distill.reading import is_shard_folder, read_file
 from litebert.recipes.distill.settings import DistillRun
-from litebert.recipes.distill.texts import SPECIALS, ShardTexts
-from litebert.recipes.pretrain.plan import token_ids
+from litebert.recipes.distill.student import StudentChoice, choose_student
 from litebert.recipes.run_folder import model_folder
-from litebert.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from litebert.tasks.classification import SequenceClassification
 
 __all__ = ["DistillPlan", "make_plan", "parts_of"]
 
-EVAL_FOLDER: Final = "eval"
 CACHE_FOLDER: Final = "teacher"
+NEEDS_SAME_PIECES: Final = ("hidden", "relation")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,25 +34,19 @@ class DistillPlan:
 
     Attributes:
         settings: resolved settings.
+        teacher_folder: model folder of the teacher.
         teacher: who is asked.
-        tokenizer: of the student and the texts.
-        config: the student's configuration.
-        folder: model folder that the student starts from, None for new weights.
-        texts: what is learnt from, held-out ones behind.
-        count: texts of them that are learnt from.
-        eval_texts: what is compared on; the same as `texts` where they are of the same shards.
-        eval_numbers: which of them.
+        student: its configuration, vocabulary and start.
+        inputs: texts to learn from and to compare on.
+        task: the teacher's, where its answers to it are learnt.
     """
 
     settings: DistillRun
-    teacher: Teacher
-    tokenizer: Tokenizer
-    config: AlbertConfig
-    folder: Path | None
-    texts: ShardTexts
-    count: int
-    eval_texts: ShardTexts
-    eval_numbers: range
+    teacher_folder: Path
+    teacher: Answering
+    student: StudentChoice
+    inputs: Inputs
+    task: SequenceClassification | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -75,23 +68,22 @@ class DistillPlan:
             on_made: is told of each shard that is made.
         """
         place = self.settings.data.cache
-        texts = self.eval_texts if held_out else self.texts
+        inputs = self.inputs
+        texts: TextSet = inputs.teacher_eval_texts if held_out else inputs.teacher_texts
         folder = run / CACHE_FOLDER if place is None else Path(place)
         return TeacherCache(folder, self.teacher, texts, self.parts, on_made)
 
     def describe(self) -> list[str]:
         """Return the plan in lines for a person."""
-        teacher, config = self.teacher.model.config, self.config
-        own, theirs = parameter_count(config), parameter_count(teacher)
+        config, inputs = self.student.config, self.inputs
+        count = parameter_count(config, head=self.student.head)
         weights = self.settings.distill.weights
-        tokens = int(self.texts.lengths[: self.count].sum())
         return [
-            f"teacher   {theirs / 1e6:.2f} M parameters, {teacher.num_hidden_layers} depths of width "
-            f"{teacher.hidden_size}",
-            f"student   {own / 1e6:.2f} M parameters, {config.num_hidden_layers} depths of width "
-            f"{config.hidden_size}, from {self.folder or 'new weights'}",
-            f"texts     {self.count:,} of {tokens:,} tokens to learn from, "
-            f"{len(self.eval_numbers):,} to compare on",
+            f"teacher   {self.teacher.describe()}",
+            f"student   {count / 1e6:.2f} M parameters, {config.num_hidden_layers} depths of width "
+            f"{config.hidden_size}, from {self.student.folder or 'new weights'}",
+            f"texts     {inputs.count:,} of {inputs.num_tokens:,} tokens to learn from, "
+            f"{len(inputs.eval_numbers):,} to compare on; {inputs.note}",
             "learns    " + ", ".join(f"{name} x {weight:g}" for name, weight in weights.items()),
         ]
 
@@ -112,80 +104,57 @@ def make_plan(settings: DistillRun) -> DistillPlan:
 
     Raises:
         SettingsError: settings that contradict each other, the data or the models.
-        DataError: shards that cannot be used.
+        DataError: texts that cannot be used.
         CheckpointError: a model folder is not usable.
     """
-    data = settings.data
-    teacher = Teacher.load(
-        model_folder(Path(settings.teacher)),
-        "embedding",
-        relation_depth=settings.distill.relation_depth,
+    distill, data = settings.distill, settings.data
+    folder = model_folder(Path(settings.teacher))
+    is_task = distill.soft > 0 or distill.labels > 0
+    teacher = load_teacher(
+        folder, "sequence" if is_task else "embedding", relation_depth=distill.relation_depth
     )
-    shards = ShardSet.open(Path(data.path))
-    tokenizer = Tokenizer.from_pretrained(shards.tokenizer_folder)
-    if teacher.tokenizer.fingerprint != tokenizer.fingerprint:
-        raise SettingsError(
-            f"the shards {data.path} were made with another vocabulary than the teacher's; prepare "
-            f"the text with --tokenizer {settings.teacher}"
-        )
-    config, folder = _student(settings, tokenizer)
-    for name, limit in (
-        ("teacher", teacher.model.config.max_position_embeddings),
-        ("student", config.max_position_embeddings),
-    ):
-        if data.max_length > limit:
-            raise SettingsError(
-                f"data.max_length is {data.max_length}, the {name} has {limit} positions; lower it"
-            )
-    held_out = shards.folder / EVAL_FOLDER
-    texts = _texts(shards, settings, tokenizer, data.max_examples)
-    if held_out.is_dir():
-        eval_texts = _texts(ShardSet.open(held_out), settings, tokenizer, data.eval_examples)
-        numbers, count = range(len(eval_texts)), len(texts)
+    path = Path(data.path)
+    task = None
+    if is_shard_folder(path):
+        if distill.labels:
+            raise SettingsError("shards have no labels; set distill.labels = 0, or give a table")
+        student = choose_student(settings, folder, shards=path, is_task=is_task)
+        _check_pieces(settings, teacher, student)
+        inputs = shard_inputs(path, settings, teacher, student.tokenizer)
     else:
-        eval_texts, count = texts, len(texts) - min(data.eval_examples, len(texts) // 10)
-        numbers = range(count, len(texts))
-    if count < settings.train.batch_size:
+        found = read_file(path, folder, labelled=distill.labels > 0, needs_task=is_task)
+        task = found.task
+        student = choose_student(settings, folder, shards=None, is_task=is_task)
+        _check_pieces(settings, teacher, student)
+        inputs = file_inputs(found, settings, teacher, student.tokenizer)
+    limit = student.config.max_position_embeddings
+    if data.max_length > min(limit, teacher.max_length):
+        raise SettingsError(
+            f"data.max_length is {data.max_length}; the student takes {limit} tokens, the teacher "
+            f"{teacher.max_length}; lower it"
+        )
+    if inputs.count < settings.train.batch_size:
         raise DataError(
-            f"there are {count:,} texts to learn from, fewer than train.batch_size = "
+            f"there are {inputs.count:,} texts to learn from, fewer than train.batch_size = "
             f"{settings.train.batch_size}; give more text or lower it",
-            path=shards.folder,
+            path=path,
         )
-    return DistillPlan(
-        settings, teacher, tokenizer, config, folder, texts, count, eval_texts, numbers
-    )
+    return DistillPlan(settings, folder, teacher, student, inputs, task)
 
 
-def _texts(
-    shards: ShardSet, settings: DistillRun, tokenizer: Tokenizer, limit: int | None
-) -> ShardTexts:
-    data, seed = settings.data, settings.train.seed
-    index = ChunkIndex.build(
-        shards,
-        max_tokens=data.max_length - SPECIALS,
-        short_fraction=data.short_fraction,
-        seed=seed,
-    )
-    return ShardTexts(index, tokenizer, seed=seed, limit=limit)
-
-
-def _student(settings: DistillRun, tokenizer: Tokenizer) -> tuple[AlbertConfig, Path | None]:
-    student = settings.student
-    options = {"litebert": {"head": "embedding", "pooling": "mean"}}
-    if student.source in PRESETS:
-        ours = {"vocab_size": tokenizer.vocab_size, **token_ids(tokenizer)}
-        return preset(student.source).replace(**(ours | student.config | options)), None
-    folder = model_folder(Path(student.source))
-    if student.config:
+def _check_pieces(settings: DistillRun, teacher: Answering, student: StudentChoice) -> None:
+    """Refuse losses that compare tokens where the two cut texts into other pieces."""
+    if student.tokenizer.fingerprint == teacher.vocabulary:
+        return
+    wrong = [name for name in NEEDS_SAME_PIECES if getattr(settings.distill, name) > 0]
+    if wrong:
         raise SettingsError(
-            "student.config changes a preset; the folder that student.source names has a shape of "
-            "its own, so leave it out"
+            f"teacher and student cut texts into other pieces, so their tokens cannot be compared: "
+            f"set distill.{wrong[0]} = 0 and learn pooled, similarity or soft, or take a student with "
+            "the teacher's vocabulary (litebert fold)"
         )
-    config = AlbertConfig.load(folder / CONFIG_FILE)
-    known = Tokenizer.from_pretrained(folder).fingerprint
-    if known != tokenizer.fingerprint:
+    if is_shard_folder(Path(settings.data.path)):
         raise SettingsError(
-            f"the student of {folder} has another vocabulary than the texts; prepare the text with "
-            f"--tokenizer {folder}"
+            "shards hold the pieces of one vocabulary, and teacher and student have two; give the "
+            "texts themselves (a .txt file or a table)"
         )
-    return config.replace(**options), folder

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import torch
-
-from litebert.checkpoint.folder import load_model
+from litebert.checkpoint.files import TASK_FILE
 from litebert.checkpoint.saving import save_model
-from litebert.model.albert import AlbertWithHead
+from litebert.compress.teacher import Teacher
+from litebert.compress.teacher_cache import TeacherCache
+from litebert.errors import SettingsError
 from litebert.objectives.distill import DistillLoss, DistillModel
 from litebert.recipes.distill.checks import DistillEvaluator, make_check
 from litebert.recipes.distill.plan import DistillPlan
 from litebert.recipes.distill.source import DistillSource
+from litebert.recipes.distill.student import make_student
+from litebert.tasks.similarity import Similarity
 from litebert.train.device import choose_device
 from litebert.train.events import OnEvent
 from litebert.train.loop import fit
 from litebert.train.precision import choose_precision
+from litebert.train.source import BatchSource
 from litebert.train.state import FitResult
 from litebert.train.stop import StopRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from litebert.recipes.run_folder import RunFolder
 
-__all__ = ["DistillOutcome", "new_student", "run_plan"]
+__all__ = ["DistillOutcome", "run_plan"]
 
 EVAL_STEPS: Final = 500
 SAVE_STEPS: Final = 200
+START_FILE: Final = "start.json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,32 +58,13 @@ class DistillOutcome:
         return self.result.status == "interrupted"
 
 
-def new_student(plan: DistillPlan) -> DistillModel:
-    """Return the student as it starts, with its projection if it needs one.
-
-    Raises:
-        CheckpointError: the folder is not usable.
-    """
-    torch.manual_seed(plan.settings.train.seed)
-    if plan.folder is None:
-        student = AlbertWithHead(plan.config, "embedding")
-        student.model.pooler = None
-    else:
-        student = load_model(
-            plan.folder, "embedding", changes={"litebert": {"pooling": "mean"}}
-        ).train()
-    distill = plan.settings.distill
-    needs_width = distill.hidden > 0 or distill.pooled > 0
-    return DistillModel(student, plan.teacher.width if needs_width else None)
-
-
 def run_plan(
     plan: DistillPlan,
     folder: RunFolder,
     *,
     on_event: OnEvent,
     stop: StopRequest,
-    say: Callable[[str], None],
+    on_made: Callable[[int, int], None] | None = None,
     resume: bool = False,
 ) -> DistillOutcome:
     """Distil, compare and save the student.
@@ -89,10 +74,11 @@ def run_plan(
         folder: where states, metrics, the teacher's outputs and the student go.
         on_event: is told what happens.
         stop: asks for an early end, with a state that `resume` goes on from.
-        say: is told lines for people.
+        on_made: is told of each part of the teacher's outputs that is made.
         resume: go on from the newest state in the folder.
 
     Raises:
+        SettingsError: checks of vectors for a student that gives classes.
         LitebertError: as `litebert.train.loop.fit`; a damaged cache.
     """
     settings = plan.settings
@@ -102,24 +88,27 @@ def run_plan(
             "save_steps": settings.train.save_steps or SAVE_STEPS,
         }
     )
-    cache = plan.cache(folder.path)
-    held_out = plan.cache(folder.path, held_out=True)
-    precision = choose_precision(train.precision, choose_device(train.device))
+    if settings.checks and plan.student.head != "embedding":
+        raise SettingsError(
+            "checks compare the vectors of pairs, and this student gives classes; leave them out"
+        )
+    cache = plan.cache(folder.path, on_made=on_made)
     evaluator = DistillEvaluator(
-        plan.eval_texts,
-        plan.eval_numbers,
-        DistillLoss(settings.distill, held_out),
-        [make_check(check, plan.tokenizer) for check in settings.checks],
+        plan.inputs.eval_texts,
+        plan.inputs.eval_numbers,
+        DistillLoss(settings.distill, plan.cache(folder.path, held_out=True)),
+        [make_check(check, plan.student.tokenizer) for check in settings.checks],
         batch_tokens=train.micro_batch_tokens,
-        precision=precision,
+        precision=choose_precision(train.precision, choose_device(train.device)),
     )
-    key = f"{cache.fingerprint} {settings.distill.model_dump_json()} {settings.student!r}"
-    source = DistillSource(plan.texts, plan.count, train, key=key)
-    model = new_student(plan)
+    is_compared = settings.distill.hidden > 0 or settings.distill.pooled > 0
+    model = make_student(
+        plan.student, seed=train.seed, teacher_width=plan.teacher.width if is_compared else None
+    )
     marks = _marks(folder, evaluator, model, plan, stop)
     result = fit(
         model,
-        source,
+        _source(plan, cache),
         train,
         evaluate=evaluator,
         state_dir=folder.path,
@@ -129,9 +118,27 @@ def run_plan(
         step_loss=DistillLoss(settings.distill, cache),
     )
     if result.status != "interrupted":
-        save_model(model.student.cpu(), folder.last, plan.tokenizer)
-    del say
+        student = model.student.cpu()
+        save_model(student, folder.last, plan.student.tokenizer, task=_task_of(plan))
     return DistillOutcome(plan, result, *marks)
+
+
+def _source(plan: DistillPlan, cache: TeacherCache) -> BatchSource:
+    settings = plan.settings
+    key = f"{cache.fingerprint} {settings.distill.model_dump_json()} {settings.student!r}"
+    return DistillSource(plan.inputs.texts, plan.inputs.count, settings.train, key=key)
+
+
+def _task_of(plan: DistillPlan) -> str:
+    """The text of the student's `task.json`."""
+    positions = plan.student.config.max_position_embeddings
+    if plan.task is not None:
+        length = min(plan.task.max_length, positions)
+        return plan.task.model_copy(update={"max_length": length}).to_json()
+    start = plan.student.folder
+    if start is not None and (start / TASK_FILE).exists() and plan.student.head == "embedding":
+        return (start / TASK_FILE).read_text(encoding="utf-8")
+    return Similarity(max_length=min(128, positions)).to_json()
 
 
 def _marks(
@@ -142,19 +149,20 @@ def _marks(
     stop: StopRequest,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Numbers of the student before the first step, and of the teacher; computed once a run."""
-    import json
-
-    path = folder.path / "start.json"
+    path = folder.path / START_FILE
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
         return found["student"], found["teacher"]
     before = evaluator(model, stop)
-    teacher = {
-        check.name: value
-        for check in evaluator.checks
-        if (value := check.score(plan.teacher.model, stop)) is not None
-    }
-    if before is None or len(teacher) < len(evaluator.checks):
+    teacher: dict[str, float] = {}
+    if isinstance(plan.teacher, Teacher) and plan.student.tokenizer.fingerprint == (
+        plan.teacher.vocabulary
+    ):
+        scores = {check.name: check.score(plan.teacher.model, stop) for check in evaluator.checks}
+        teacher = {name: value for name, value in scores.items() if value is not None}
+        if len(teacher) < len(scores):
+            return {}, {}
+    if before is None:
         return {}, {}
-    folder.write_json("start.json", {"student": before.metrics, "teacher": teacher})
+    folder.write_json(START_FILE, {"student": before.metrics, "teacher": teacher})
     return before.metrics, teacher

@@ -67,7 +67,7 @@ class DistillCheck(Settings):
     split: Literal["train", "eval", "test"] = "eval"
     """Part of it."""
     max_records: int = Field(default=2000, ge=2, le=1_000_000)
-    """Most pairs, the first ones."""
+    """Most pairs; of more, every second, third, ... counts."""
 
 
 class DistillRun(Settings):

@@ -1,8 +1,9 @@
-"""Texts of shards as numbered examples, in one fixed random order."""
+"""Texts of shards, or of a file, as numbered examples in one fixed random order."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from litebert.data.batch import EncodedExample
 from litebert.data.chunks import ChunkIndex
 from litebert.text.tokenizer import Tokenizer
 
-__all__ = ["ShardTexts"]
+__all__ = ["EncodedTexts", "ShardTexts"]
 
 SPECIALS: Final = 2
 """[CLS] before and [SEP] after a text."""
@@ -63,3 +64,33 @@ class ShardTexts:
         ids[0], ids[-1] = self._ends
         ids[1:-1] = chunk.ids
         return EncodedExample(ids, np.zeros(len(ids), np.int32), None, number)
+
+
+class EncodedTexts:
+    """Examples in memory: a `litebert.compress.teacher_cache.TextSet`; `index` is their place."""
+
+    def __init__(self, examples: Sequence[EncodedExample]) -> None:
+        """Take examples in the order that they are numbered by."""
+        self._examples = examples
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of ids, segments and labels."""
+        digest = hashlib.sha256()
+        for example in self._examples:
+            digest.update(np.asarray(example.ids, "<i4").tobytes())
+            digest.update(np.asarray(example.type_ids, "<i4").tobytes())
+            digest.update(f"{len(example)} {example.label!r}".encode())
+        return digest.hexdigest()
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """[N] tokens of each."""
+        return np.asarray([len(example) for example in self._examples], np.int32)
+
+    def example(self, number: int) -> EncodedExample:
+        """Return one of them."""
+        return self._examples[number]
