@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from litebert.checkpoint.folder import load_encoder, load_model, saved_head
-from litebert.export.onnx.parts import ModelParts
+from litebert.checkpoint.int8 import QuantizedMatrix
+from litebert.checkpoint.int8_pairs import can_saturate
+from litebert.checkpoint.quantized import read_quantized
+from litebert.errors import ExportError
+from litebert.export.onnx.attention import query_scale
+from litebert.export.onnx.calibrate import balance_factors
+from litebert.export.onnx.floats import FloatPrecision
+from litebert.export.onnx.integers import IntegerPrecision
+from litebert.export.onnx.parts import ModelParts, Precision
 from litebert.model.albert import AlbertModel, AlbertWithHead
 
-__all__ = ["load_source", "model_parts"]
+__all__ = ["PRECISIONS", "Source", "load_source", "make_precision", "model_parts"]
 
 TorchModel = AlbertModel | AlbertWithHead
 
+PRECISIONS = ("fp32", "fp16", "int8")
+"""Number formats of the files."""
 
-def load_source(folder: Path) -> TorchModel:
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is exported.
+
+    Attributes:
+        folder: where it was read; None for a model in memory.
+        model: the torch model, computing in floating point.
+        parts: its arrays.
+        integers: weights that the folder stores as integers, by their name in our state dict.
+    """
+
+    folder: Path | None
+    model: TorchModel
+    parts: ModelParts
+    integers: Mapping[str, QuantizedMatrix]
+
+    @classmethod
+    def of(cls, model: TorchModel) -> Source:
+        """Return a model in memory as a source."""
+        return cls(None, model, model_parts(model), {})
+
+
+def load_source(folder: Path) -> Source:
     """Load the model of a folder with the head it was saved with, or as an encoder.
+
+    A quantized folder gives the numbers that its integers stand for, and the integers.
 
     Raises:
         CheckpointError: any fault of the folder.
     """
     head = saved_head(folder)
-    return load_encoder(folder) if head is None else load_model(folder)
+    model: TorchModel = load_encoder(folder) if head is None else load_model(folder)
+    integers: dict[str, QuantizedMatrix] = {}
+    if model.config.litebert.quantization is not None:
+        integers = read_quantized(folder)
+        model = _plain(model)
+    return Source(folder, model, model_parts(model), integers)
 
 
 def model_parts(model: TorchModel) -> ModelParts:
@@ -36,3 +78,70 @@ def model_parts(model: TorchModel) -> ModelParts:
         for name, tensor in model.state_dict().items()
     }
     return ModelParts(model.config, head, weights, encoder.pooler is not None)
+
+
+def make_precision(name: str, source: Source) -> Precision:
+    """Return how weights are stored for a number format.
+
+    Raises:
+        ExportError: no such format.
+    """
+    parts = source.parts
+    if name == "fp32" or name == "fp16":
+        return FloatPrecision(name)
+    if name != "int8":
+        raise ExportError(f"precision {name!r:.40} is unknown; known: {', '.join(PRECISIONS)}")
+    products = {"embeddings.token"} if parts.head in ("mlm", "pretraining") else set[str]()
+    if parts.config.litebert.has_relative:
+        products.add("encoder.relative.table")
+    given = _given(source)
+    balance = {
+        key: value
+        for key, value in balance_factors(source.model, parts).items()
+        if key not in given
+    }
+    return IntegerPrecision(balance, given, frozenset(products))
+
+
+def _plain(model: TorchModel) -> TorchModel:
+    """The same numbers without the rounding of activations."""
+    config = model.config.replace(litebert={"quantization": None})
+    encoder = model.model if isinstance(model, AlbertWithHead) else model
+    has_pooler = encoder.pooler is not None
+    if isinstance(model, AlbertWithHead):
+        plain: TorchModel = AlbertWithHead(config, model.head)
+        if not has_pooler:
+            plain.model.pooler = None
+    else:
+        plain = AlbertModel(config, add_pooler=has_pooler)
+    wanted = plain.state_dict()
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if k in wanted})
+    return plain.eval()
+
+
+def _given(source: Source) -> dict[str, QuantizedMatrix]:
+    """Stored integers as a graph multiplies with them, where no kernel can overflow on them."""
+    parts, found = source.parts, dict[str, QuantizedMatrix]()
+    for name, matrix in source.integers.items():
+        is_table = name.startswith("embeddings.") and not name.startswith("embeddings.project")
+        is_safe = is_table or not can_saturate(matrix.values)
+        if matrix.scales.shape[1] == 1 and is_safe:
+            found[name.removesuffix(".weight")] = matrix
+    for number in range(len({step.attention for step in parts.config.plan})):
+        name = f"encoder.attentions.{number}"
+        three = [found.get(f"{name}.{part}") for part in ("query", "key", "value")]
+        if any(part is None for part in three):
+            continue
+        matrices = [part for part in three if part is not None]
+        scales = [part.scales for part in matrices]
+        scales[0] = scales[0] * np.float32(query_scale(parts))
+        found[f"{name}.joined"] = QuantizedMatrix(
+            np.concatenate([part.values for part in matrices]),
+            np.concatenate(scales),
+            matrices[0].group,
+            max(part.limit for part in matrices),
+        )
+    if parts.head in ("mlm", "pretraining") and "embeddings.token" in found:
+        if can_saturate(found["embeddings.token"].values):
+            del found["embeddings.token"]
+    return found

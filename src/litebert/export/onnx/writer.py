@@ -39,6 +39,7 @@ class GraphWriter:
         self._constants: dict[str, Array] = {}
         self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._casts: dict[tuple[str, int], str] = {}
+        self._turned: dict[str, str] = {}
         self._count = 0
 
     def inner(self) -> GraphWriter:
@@ -79,6 +80,13 @@ class GraphWriter:
         if (name, dtype) not in root._casts:
             root._casts[name, dtype] = root.op("Cast", name, to=dtype)
         return root._casts[name, dtype]
+
+    def turn_once(self, name: str) -> str:
+        """Write the transposition of a stored matrix into the outermost graph, once; return its name."""
+        root = self._root
+        if name not in root._turned:
+            root._turned[name] = root.op("Transpose", name, perm=[1, 0])
+        return root._turned[name]
 
     def constant(self, value: Array) -> str:
         """Store a small constant, equal ones once; return its name."""

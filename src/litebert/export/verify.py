@@ -1,0 +1,298 @@
+"""The exported graph beside torch: the same sequences alone, together, padded, and at several depths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from litebert.errors import ExportError
+from litebert.model.albert import AlbertModel, AlbertWithHead
+from litebert.model.packing import Packing
+from litebert.model.span_layout import END_COLUMN, RANK_COLUMN, START_BEAM
+
+__all__ = ["Difference", "Probe", "compare_packed", "compare_plain", "packed_probes", "reference"]
+
+Array = NDArray[Any]
+Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
+"""Runs an exported file: inputs by name -> outputs by name."""
+Form = Literal["packed", "plain"]
+
+LENGTHS: Final = (1, 7, 128, 512)
+SEED: Final = 3
+MASKED: Final = -1e29
+"""Log-probabilities below mean "cannot be", whatever the number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Sequences, laid into rows.
+
+    Attributes:
+        rows: for each row its sequences and gaps, in order: (sequence or None, slots).
+        slots: width of the rows.
+        depth: depths to run; None: the default of the graph.
+    """
+
+    sequences: tuple[Array, ...]
+    types: tuple[Array, ...]
+    rows: tuple[tuple[tuple[int | None, int], ...], ...]
+    slots: int
+    depth: int | None
+
+    def inputs(self) -> tuple[dict[str, Array], list[Array]]:
+        """Return the inputs of a packed graph, and the flat slots of each sequence."""
+        shape = (len(self.rows), self.slots)
+        names = ("input_ids", "token_type_ids", "position_ids", "sequence_ids")
+        made: dict[str, Array] = {name: np.zeros(shape, np.int64) for name in names}
+        slots: list[Array] = [np.empty(0, np.int64)] * len(self.sequences)
+        for number, row in enumerate(self.rows):
+            at = 0
+            for place, (sequence, width) in enumerate(row):
+                if sequence is not None:
+                    part = slice(at, at + width)
+                    made["input_ids"][number, part] = self.sequences[sequence]
+                    made["token_type_ids"][number, part] = self.types[sequence]
+                    made["position_ids"][number, part] = np.arange(width)
+                    made["sequence_ids"][number, part] = place + 1
+                    slots[sequence] = number * self.slots + np.arange(at, at + width)
+                at += width
+        made["first_positions"] = np.array([at[0] for at in slots], np.int64)
+        made["masked_positions"] = np.concatenate([at[: 1 + len(at) // 3] for at in slots])
+        if self.depth is not None:
+            made["depth"] = np.array(self.depth, np.int64)
+        return made, slots
+
+
+@dataclass(slots=True)
+class Difference:
+    """How far an exported file is from torch.
+
+    Attributes:
+        largest: largest absolute difference of each output.
+        scale: largest number of each output in torch.
+        least_cosine: of the hidden state of one token.
+        cosines: sum and count, for the mean.
+        probes: how many were compared.
+    """
+
+    largest: dict[str, float] = field(default_factory=dict[str, float])
+    scale: dict[str, float] = field(default_factory=dict[str, float])
+    least_cosine: float = 1.0
+    cosines: tuple[float, int] = (0.0, 0)
+    probes: int = 0
+
+    @property
+    def mean_cosine(self) -> float:
+        """Mean over tokens."""
+        return self.cosines[0] / max(1, self.cosines[1])
+
+    @property
+    def max_difference(self) -> float:
+        """Largest absolute difference of all outputs."""
+        return max(self.largest.values(), default=0.0)
+
+    @property
+    def relative(self) -> float:
+        """Largest difference of an output over its largest number, where that is above 1."""
+        return max(
+            (value / max(1.0, self.scale[name]) for name, value in self.largest.items()),
+            default=0.0,
+        )
+
+    def note(self, name: str, found: Array, wanted: Array) -> None:
+        """Take in one output of one probe.
+
+        Raises:
+            ExportError: another shape, or numbers that are not finite.
+        """
+        if found.shape != wanted.shape:
+            raise ExportError(f"output {name} has shape {found.shape}, torch gives {wanted.shape}")
+        if not np.isfinite(found).all():
+            raise ExportError(f"output {name} has numbers that are not finite")
+        far = (found < MASKED) & (wanted < MASKED)
+        gap = np.abs(np.where(far, 0.0, found.astype(np.float64) - wanted))
+        size = np.abs(np.where(far, 0.0, wanted))
+        self.largest[name] = max(self.largest.get(name, 0.0), float(gap.max(initial=0.0)))
+        self.scale[name] = max(self.scale.get(name, 0.0), float(size.max(initial=0.0)))
+        if name == "last_hidden_state" and found.size:
+            norms = np.linalg.norm(found, axis=-1) * np.linalg.norm(wanted, axis=-1)
+            cosine = (found * wanted).sum(-1) / np.maximum(norms, 1e-12)
+            self.least_cosine = min(self.least_cosine, float(cosine.min()))
+            total, count = self.cosines
+            self.cosines = (total + float(cosine.sum()), count + cosine.size)
+
+
+def packed_probes(model: AlbertModel | AlbertWithHead) -> Iterator[Probe]:
+    """Yield what a packed graph is compared on: lengths, packings, gaps, batches, depths."""
+    config = model.config
+    limit = config.max_position_embeddings if config.litebert.has_position_table else LENGTHS[-1]
+    lengths = sorted({min(length, limit) for length in LENGTHS})
+    generator = np.random.default_rng(SEED)
+    drawn = [generator.integers(0, config.vocab_size, length) for length in lengths]
+    extra = [min(5, limit), min(3, limit)]
+    drawn += [generator.integers(0, config.vocab_size, length) for length in extra]
+    types = [_segments(len(ids), config.type_vocab_size) for ids in drawn]
+    depths = config.num_hidden_layers
+
+    def probe(
+        rows: list[list[int | None]], gaps: int = 2, depth: int | None = None
+    ) -> Probe:
+        used = sorted({n for row in rows for n in row if n is not None})
+        spots = [[(n, gaps if n is None else len(drawn[n])) for n in row] for row in rows]
+        width = max(sum(size for _, size in row) for row in spots)
+        local = {n: place for place, n in enumerate(used)}
+        return Probe(
+            tuple(drawn[n] for n in used),
+            tuple(types[n] for n in used),
+            tuple(
+                tuple((None if n is None else local[n], size) for n, size in row) for row in spots
+            ),
+            width,
+            depth,
+        )
+
+    for number in range(len(lengths)):  # alone
+        yield probe([[number]])
+    short, other = len(lengths), len(lengths) + 1
+    middle = min(1, len(lengths) - 1)
+    yield probe([[short, middle, other, None]])  # one row, padded at its end
+    yield probe([[None, other, None, 0], [middle], [short]])  # gaps, rows of other lengths
+    for depth in sorted({1, max(1, depths // 2)}):
+        yield probe([[short, middle], [other, None]], depth=depth)
+
+
+def _segments(length: int, kinds: int) -> Array:
+    types = np.zeros(length, np.int64)
+    if kinds > 1:
+        types[length // 2 :] = 1
+    return types
+
+
+def reference(model: AlbertModel | AlbertWithHead, probe: Probe) -> dict[str, list[Array]]:
+    """Return what torch gives: outputs by the names of a graph, one array for each sequence."""
+    packing = Packing.from_lengths([len(ids) for ids in probe.sequences])
+    ids = torch.from_numpy(np.concatenate(probe.sequences))
+    types = torch.from_numpy(np.concatenate(probe.types))
+    encoder = model.model if isinstance(model, AlbertWithHead) else model
+    before = encoder.encoder.active_depth
+    # Not by set_active_depth: here some stored weights may stay idle.
+    encoder.encoder.active_depth = probe.depth or before
+    try:
+        with torch.no_grad():
+            return _outputs(model, ids, packing, types)
+    finally:
+        encoder.encoder.active_depth = before
+
+
+def _outputs(
+    model: AlbertModel | AlbertWithHead, ids: torch.Tensor, packing: Packing, types: torch.Tensor
+) -> dict[str, list[Array]]:
+    def by_token(values: torch.Tensor) -> list[Array]:
+        return [part.float().numpy() for part in values.split(packing.lengths)]
+
+    def by_sequence(values: torch.Tensor) -> list[Array]:
+        return list(values.float().numpy())
+
+    if not isinstance(model, AlbertWithHead):
+        encoded = model.forward_packed(ids, packing, types)
+        found = {"last_hidden_state": by_token(encoded.last_hidden_state)}
+        if encoded.pooler_output is not None:
+            found["pooler_output"] = by_sequence(encoded.pooler_output)
+        return found
+    ones = torch.ones(packing.num_sequences, dtype=torch.int64)
+    sizes = ones if model.head == "choice" else None
+    output = model.forward_packed(ids, packing, types, group_sizes=sizes)
+    found = {"last_hidden_state": by_token(output.last_hidden_state)}
+    logits = output.logits
+    if isinstance(logits, dict):
+        found["prediction_logits"] = by_token(logits["mlm"])
+        found["sop_logits"] = by_sequence(logits["sentence_order"])
+    elif model.head == "span":
+        found["start_logits"] = by_token(logits[:, 0])
+        found["end_logits"] = by_token(logits[:, 1])
+    elif model.head == "embedding":
+        found["sentence_embedding"] = by_sequence(logits)
+    elif model.head == "choice":
+        found["logits"] = by_sequence(logits[:, None])
+    elif model.head in ("token", "mlm", "span_joint"):
+        found["logits"] = by_token(logits)
+    else:
+        found["logits"] = by_sequence(logits)
+    return found
+
+
+def compare_packed(
+    model: AlbertModel | AlbertWithHead, run: Runner, difference: Difference | None = None
+) -> Difference:
+    """Run a packed graph on every probe and compare it with torch.
+
+    Raises:
+        ExportError: outputs of another shape or name, or numbers that are not finite.
+    """
+    difference = difference or Difference()
+    for probe in packed_probes(model):
+        compare_one(model, run, probe, difference)
+    return difference
+
+
+def compare_one(
+    model: AlbertModel | AlbertWithHead, run: Runner, probe: Probe, difference: Difference
+) -> None:
+    """Compare one probe.
+
+    Raises:
+        ExportError: as `compare_packed`.
+    """
+    head = model.head if isinstance(model, AlbertWithHead) else None
+    inputs, slots = probe.inputs()
+    wanted = reference(model, probe)
+    found = run(inputs)
+    if set(found) != set(wanted):
+        raise ExportError(f"outputs are {sorted(found)}, expected {sorted(wanted)}")
+    difference.probes += 1
+    masked = set(inputs["masked_positions"].tolist())
+    for name, values in found.items():
+        for number, at in enumerate(slots):
+            theirs = wanted[name][number]
+            if name == "last_hidden_state" or _is_by_token(head, name):
+                ours = values.reshape(-1, *values.shape[2:])[at]
+            elif name == "prediction_logits" or (head == "mlm" and name == "logits"):
+                before = sum(1 + len(part) // 3 for part in slots[:number])
+                kept = [place for place, slot in enumerate(at) if int(slot) in masked]
+                ours, theirs = values[before : before + len(kept)], theirs[kept]
+            else:
+                ours = values[number]
+            if head == "span_joint" and name == "logits":
+                ours, theirs = _comparable_spans(ours, theirs)
+            difference.note(name, ours, theirs)
+
+
+def _is_by_token(head: str | None, name: str) -> bool:
+    return name in ("start_logits", "end_logits") or (
+        head in ("token", "span_joint") and name == "logits"
+    )
+
+
+def _comparable_spans(ours: Array, theirs: Array) -> tuple[Array, Array]:
+    """Leave out ends after starts that no token has."""
+    ranks = set(theirs[:, RANK_COLUMN].astype(int).tolist())
+    idle = [END_COLUMN + k for k in range(START_BEAM) if k not in ranks]
+    ours, theirs = ours.copy(), theirs.copy()
+    ours[:, idle] = theirs[:, idle] = 0.0
+    return ours, theirs
+
+
+def compare_plain(
+    model: AlbertModel | AlbertWithHead, run: Runner, difference: Difference | None = None
+) -> Difference:
+    """Run a plain graph (input_ids, attention_mask, token_type_ids) and compare it with torch.
+
+    Raises:
+        ExportError: as `compare_packed`.
+    """
+    raise NotImplementedError
