@@ -63,7 +63,7 @@ class Graph:
         inputs = {value.name for value in self._session.get_inputs()}
         # An input with a default value is listed elsewhere.
         inputs |= {value.name for value in self._session.get_overridable_initializers()}
-        if not _REQUIRED <= inputs or not inputs <= _KNOWN:
+        if _REQUIRED - inputs or inputs - _KNOWN:
             raise CheckpointError(
                 f"its inputs are {sorted(inputs)}; this is no packed graph of `litebert export onnx`",
                 path=path,

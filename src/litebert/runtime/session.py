@@ -146,7 +146,8 @@ class Session(TextModel):
                 flat = found.reshape(rows.shape[0] * rows.shape[1], -1)[rows.slots]  # [T, C]
                 parts = np.split(flat, np.cumsum(rows.lengths)[:-1])
             else:
-                parts = list(found[:, None])  # [1, C] each
+                # The one number of a choice stands for itself, as training gives it.
+                parts = list(found if self._graph.head == "choice" else found[:, None])  # [1, C]
             for member, part in zip(rows.members.tolist(), parts, strict=True):
                 pieces[member] = part
         return _by_example(pieces, examples)

@@ -18,19 +18,17 @@ def make_export(tmp_path_factory: pytest.TempPathFactory) -> MakeExport:
     """Return a function (model folder, precisions) -> exported folder."""
 
     def make(folder: Path, precisions: tuple[str, ...] = ("fp32",)) -> Path:
-        from litebert.export.onnx.floats import FloatPrecision
-        from litebert.export.onnx.integers import IntegerPrecision
         from litebert.export.onnx.packed import packed_model
-        from litebert.export.onnx.source import load_source, model_parts
+        from litebert.export.onnx.source import load_source, make_precision
 
         out = tmp_path_factory.mktemp("export") / "out"
         shutil.copytree(folder, out, ignore=shutil.ignore_patterns("*.safetensors"))
         (out / "onnx").mkdir()
-        parts = model_parts(load_source(folder))
+        source = load_source(folder)
         files = {}
         for name in precisions:
-            chosen = IntegerPrecision() if name == "int8" else FloatPrecision()
-            data = packed_model(parts, chosen).SerializeToString()
+            chosen = make_precision(name, source)
+            data = packed_model(source.parts, chosen).SerializeToString()
             path = f"onnx/litebert{'_int8' if name == 'int8' else ''}.onnx"
             (out / path).write_bytes(data)
             files[path] = {
