@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -15,12 +15,11 @@ from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.packing import Packing
 from litebert.model.span_layout import END_COLUMN, RANK_COLUMN, START_BEAM
 
-__all__ = ["Difference", "Probe", "compare_packed", "compare_plain", "packed_probes", "reference"]
+__all__ = ["Difference", "Probe", "Referee", "Runner", "compare_one", "packed_probes", "reference"]
 
 Array = NDArray[Any]
 Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
 """Runs an exported file: inputs by name -> outputs by name."""
-Form = Literal["packed", "plain"]
 
 LENGTHS: Final = (1, 7, 128, 512)
 SEED: Final = 3
@@ -77,6 +76,7 @@ class Difference:
         scale: largest number of each output in torch.
         least_cosine: of the hidden state of one token.
         cosines: sum and count, for the mean.
+        products: of each output: ours with theirs, ours and theirs with themselves, summed.
         probes: how many were compared.
     """
 
@@ -84,6 +84,7 @@ class Difference:
     scale: dict[str, float] = field(default_factory=dict[str, float])
     least_cosine: float = 1.0
     cosines: tuple[float, int] = (0.0, 0)
+    products: dict[str, Array] = field(default_factory=dict[str, Array])
     probes: int = 0
 
     @property
@@ -104,6 +105,14 @@ class Difference:
             default=0.0,
         )
 
+    @property
+    def agreement(self) -> float:
+        """Cosine of an output with torch's over everything that was compared; the least of all."""
+        return min(
+            (both / max(float(np.sqrt(ours * theirs)), 1e-30) if theirs else 1.0)
+            for both, ours, theirs in self.products.values()
+        )
+
     def note(self, name: str, found: Array, wanted: Array) -> None:
         """Take in one output of one probe.
 
@@ -119,6 +128,9 @@ class Difference:
         size = np.abs(np.where(far, 0.0, wanted))
         self.largest[name] = max(self.largest.get(name, 0.0), float(gap.max(initial=0.0)))
         self.scale[name] = max(self.scale.get(name, 0.0), float(size.max(initial=0.0)))
+        ours, theirs = np.where(far, 0.0, found.astype(np.float64)), np.where(far, 0.0, wanted)
+        sums = np.array([(ours * theirs).sum(), (ours * ours).sum(), (theirs * theirs).sum()])
+        self.products[name] = self.products.get(name, np.zeros(3)) + sums
         if name == "last_hidden_state" and found.size:
             norms = np.linalg.norm(found, axis=-1) * np.linalg.norm(wanted, axis=-1)
             cosine = (found * wanted).sum(-1) / np.maximum(norms, 1e-12)
@@ -139,9 +151,7 @@ def packed_probes(model: AlbertModel | AlbertWithHead) -> Iterator[Probe]:
     types = [_segments(len(ids), config.type_vocab_size) for ids in drawn]
     depths = config.num_hidden_layers
 
-    def probe(
-        rows: list[list[int | None]], gaps: int = 2, depth: int | None = None
-    ) -> Probe:
+    def probe(rows: list[list[int | None]], gaps: int = 2, depth: int | None = None) -> Probe:
         used = sorted({n for row in rows for n in row if n is not None})
         spots = [[(n, gaps if n is None else len(drawn[n])) for n in row] for row in rows]
         width = max(sum(size for _, size in row) for row in spots)
@@ -173,9 +183,18 @@ def _segments(length: int, kinds: int) -> Array:
     return types
 
 
-def reference(model: AlbertModel | AlbertWithHead, probe: Probe) -> dict[str, list[Array]]:
-    """Return what torch gives: outputs by the names of a graph, one array for each sequence."""
-    packing = Packing.from_lengths([len(ids) for ids in probe.sequences])
+def reference(
+    model: AlbertModel | AlbertWithHead, probe: Probe, padded: torch.Tensor | None = None
+) -> dict[str, list[Array]]:
+    """Return what torch gives: outputs by the names of a graph, one array for each sequence.
+
+    Args:
+        model: in evaluation mode.
+        probe: the sequences.
+        padded: mask of a padded batch, whose columns are the positions; None: places in the sequence.
+    """
+    lengths = [len(ids) for ids in probe.sequences]
+    packing = Packing.from_lengths(lengths) if padded is None else Packing.from_mask(padded)
     ids = torch.from_numpy(np.concatenate(probe.sequences))
     types = torch.from_numpy(np.concatenate(probe.types))
     encoder = model.model if isinstance(model, AlbertWithHead) else model
@@ -226,31 +245,74 @@ def _outputs(
     return found
 
 
-def compare_packed(
-    model: AlbertModel | AlbertWithHead, run: Runner, difference: Difference | None = None
-) -> Difference:
-    """Run a packed graph on every probe and compare it with torch.
+class Referee:
+    """Compares exported files of one model with torch, whose answers it remembers."""
 
-    Raises:
-        ExportError: outputs of another shape or name, or numbers that are not finite.
-    """
-    difference = difference or Difference()
-    for probe in packed_probes(model):
-        compare_one(model, run, probe, difference)
-    return difference
+    def __init__(self, model: AlbertModel | AlbertWithHead) -> None:
+        self.model = model
+        self._probes = list(packed_probes(model))
+        self._known: dict[tuple[int, str], dict[str, list[Array]]] = {}
+
+    def packed(self, run: Runner) -> Difference:
+        """Run a packed graph on every probe.
+
+        Raises:
+            ExportError: outputs of another shape or name, or numbers that are not finite.
+        """
+        difference = Difference()
+        for number, probe in enumerate(self._probes):
+            wanted = self._wanted(
+                number, "packed", lambda probe=probe: reference(self.model, probe)
+            )
+            compare_one(self.model, run, probe, difference, wanted)
+        return difference
+
+    def plain(self, run: Runner) -> Difference:
+        """Run a plain graph on every batch of probes, padded on the right, then on the left.
+
+        Raises:
+            ExportError: as `packed`.
+        """
+        difference = Difference()
+        seen: set[tuple[int, ...]] = set()
+        for number, probe in enumerate(self._probes):
+            key = tuple(len(ids) for ids in probe.sequences)
+            if probe.depth is not None or key in seen:
+                continue
+            seen.add(key)
+            for side in ("right", "left") if len(key) > 1 else ("right",):
+                inputs, places = _padded(probe, is_left=side == "left")
+                mask = torch.from_numpy(inputs["attention_mask"])
+                wanted = self._wanted(
+                    number,
+                    side,
+                    lambda probe=probe, mask=mask: reference(self.model, probe, padded=mask),
+                )
+                _compare_padded(self.model, run(inputs), wanted, places, difference)
+        return difference
+
+    def _wanted(
+        self, number: int, kind: str, compute: Callable[[], dict[str, list[Array]]]
+    ) -> dict[str, list[Array]]:
+        if (number, kind) not in self._known:
+            self._known[number, kind] = compute()
+        return self._known[number, kind]
 
 
 def compare_one(
-    model: AlbertModel | AlbertWithHead, run: Runner, probe: Probe, difference: Difference
+    model: AlbertModel | AlbertWithHead,
+    run: Runner,
+    probe: Probe,
+    difference: Difference,
+    wanted: dict[str, list[Array]],
 ) -> None:
-    """Compare one probe.
+    """Compare one probe of a packed graph.
 
     Raises:
-        ExportError: as `compare_packed`.
+        ExportError: as `Referee.packed`.
     """
     head = model.head if isinstance(model, AlbertWithHead) else None
     inputs, slots = probe.inputs()
-    wanted = reference(model, probe)
     found = run(inputs)
     if set(found) != set(wanted):
         raise ExportError(f"outputs are {sorted(found)}, expected {sorted(wanted)}")
@@ -287,12 +349,41 @@ def _comparable_spans(ours: Array, theirs: Array) -> tuple[Array, Array]:
     return ours, theirs
 
 
-def compare_plain(
-    model: AlbertModel | AlbertWithHead, run: Runner, difference: Difference | None = None
-) -> Difference:
-    """Run a plain graph (input_ids, attention_mask, token_type_ids) and compare it with torch.
+def _padded(probe: Probe, *, is_left: bool) -> tuple[dict[str, Array], list[slice]]:
+    """A padded batch of the sequences of a probe, and the columns of each."""
+    width = max(len(ids) for ids in probe.sequences)
+    shape = (len(probe.sequences), width)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    inputs: dict[str, Array] = {name: np.zeros(shape, np.int64) for name in names}
+    places: list[slice] = []
+    for row, (ids, types) in enumerate(zip(probe.sequences, probe.types, strict=True)):
+        at = slice(width - len(ids), width) if is_left else slice(0, len(ids))
+        places.append(at)
+        inputs["input_ids"][row, at] = ids
+        inputs["token_type_ids"][row, at] = types
+        inputs["attention_mask"][row, at] = 1
+    return inputs, places
 
-    Raises:
-        ExportError: as `compare_packed`.
-    """
-    raise NotImplementedError
+
+def _compare_padded(
+    model: AlbertModel | AlbertWithHead,
+    found: dict[str, Array],
+    wanted: dict[str, list[Array]],
+    places: list[slice],
+    difference: Difference,
+) -> None:
+    head = model.head if isinstance(model, AlbertWithHead) else None
+    if not set(found) <= set(wanted) or not found:
+        raise ExportError(f"outputs are {sorted(found)}, expected some of {sorted(wanted)}")
+    difference.probes += 1
+    for name, values in found.items():
+        is_by_token = (
+            _is_by_token(head, name)
+            or name in ("last_hidden_state", "prediction_logits")
+            or (head == "mlm" and name == "logits")
+        )
+        for row, at in enumerate(places):
+            ours, theirs = values[row, at] if is_by_token else values[row], wanted[name][row]
+            if head == "span_joint" and name == "logits":
+                ours, theirs = _comparable_spans(ours, theirs)
+            difference.note(name, ours, theirs)

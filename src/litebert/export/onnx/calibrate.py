@@ -73,9 +73,7 @@ def balance_factors(model: AlbertModel | AlbertWithHead, parts: ModelParts) -> d
     return factors | gates
 
 
-def _watch(
-    module: Any, method: str, name: str, sizes: dict[str, Tensor]
-) -> Callable[[], None]:
+def _watch(module: Any, method: str, name: str, sizes: dict[str, Tensor]) -> Callable[[], None]:
     """Note the largest inputs of a method of a module; return what undoes that."""
     original = getattr(module, method)
 

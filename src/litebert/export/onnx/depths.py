@@ -57,9 +57,7 @@ class DepthWriter:
         model = self.attention.model
         inner, plan = model.config.inner_group_num, model.config.plan
         for place in range(inner):
-            step = StepWriter(
-                model, self.attention.precision, place, number, query_scale(model)
-            )
+            step = StepWriter(model, self.attention.precision, place, number, query_scale(model))
             hidden = step.add_depth_embedding(graph, hidden)
             at = plan[place::inner]
 

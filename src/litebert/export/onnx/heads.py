@@ -59,9 +59,7 @@ def write_head(
     return writer(graph, model, precision, inputs)
 
 
-def _pooled(
-    graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs
-) -> str:
+def _pooled(graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs) -> str:
     """tanh(dense(first token)), [N, H]."""
     first = graph.op("Gather", inputs.hidden, inputs.first_positions(), axis=0)
     return graph.op("Tanh", model.linear(graph, precision, first, "pooler"))

@@ -60,7 +60,9 @@ class IntegerPrecision:
             result = self._product(graph, rows, turned, scales)
         else:
             result = self._product_twice(graph, rows, turned, scales)
-        return result if bias is None else graph.op("Add", result, graph.store(f"{name}.bias", bias))
+        return (
+            result if bias is None else graph.op("Add", result, graph.store(f"{name}.bias", bias))
+        )
 
     def look_up(self, graph: GraphWriter, ids: str, name: str, table: Floats) -> str:
         """Write `table[ids]`; only the rows that are asked for become floating point."""
@@ -110,9 +112,7 @@ class IntegerPrecision:
         rest = self._product(graph, graph.op("Sub", rows, rounded), turned, scales)
         return graph.op("Add", first, rest)
 
-    def _store(
-        self, graph: GraphWriter, name: str, weight: Floats, rule: Rule
-    ) -> tuple[str, str]:
+    def _store(self, graph: GraphWriter, name: str, weight: Floats, rule: Rule) -> tuple[str, str]:
         if f"{name}.values" not in graph.constants:
             quantized = self.given.get(name) or rule(weight)
             graph.store(f"{name}.values", quantized.values)

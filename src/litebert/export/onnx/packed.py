@@ -12,16 +12,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from litebert.export.onnx.attention import AttentionWriter, write_relative
+from litebert.export.onnx.attention import AttentionWriter, RelativeNames, write_relative
 from litebert.export.onnx.depths import DepthWriter
 from litebert.export.onnx.embed import write_embeddings
 from litebert.export.onnx.heads import HeadInputs, in_rows, write_head
 from litebert.export.onnx.parts import ModelParts, Precision
-from litebert.export.onnx.sight import Layout, write_sight
+from litebert.export.onnx.sight import Layout, Sight, write_sight
 from litebert.export.onnx.writer import GraphWriter
 from litebert.model.sharing import num_attentions
 
-__all__ = ["GRAPH_FORMAT_VERSION", "packed_model"]
+__all__ = ["GRAPH_FORMAT_VERSION", "graph_metadata", "packed_model", "write_relatives"]
 
 GRAPH_FORMAT_VERSION: Final = 1
 """Version of the interface of the packed graph."""
@@ -56,7 +56,7 @@ def packed_model(model: ModelParts, precision: Precision) -> onnx.ModelProto:
     )
     for name, value, output_shape in write_head(graph, model, precision, inputs):
         graph.named_output(value, name, output_shape)
-    return graph.model("litebert", _metadata(model, precision))
+    return graph.model("litebert", graph_metadata(model, precision))
 
 
 def _inputs(graph: GraphWriter) -> Layout:
@@ -84,11 +84,7 @@ def _depths(
     count: str,
 ) -> str:
     sight = write_sight(graph, model, precision, layout)
-    relative = [
-        write_relative(graph, model, precision, sight, number)
-        for number in range(num_attentions(model.config.plan))
-        if sight.relative_index is not None
-    ]
+    relative = write_relatives(graph, model, precision, sight)
     attention = AttentionWriter(model, precision, layout, sight, relative)
     hidden = DepthWriter(attention).loop(graph, hidden, count)
     if model.config.litebert.norm_position == "pre":
@@ -96,7 +92,18 @@ def _depths(
     return hidden
 
 
-def _metadata(model: ModelParts, precision: Precision) -> dict[str, str]:
+def write_relatives(
+    graph: GraphWriter, model: ModelParts, precision: Precision, sight: Sight
+) -> list[RelativeNames]:
+    """Write the relative positions of each stored attention; none without them."""
+    if sight.relative_index is None:
+        return []
+    numbers = range(num_attentions(model.config.plan))
+    return [write_relative(graph, model, precision, sight, number) for number in numbers]
+
+
+def graph_metadata(model: ModelParts, precision: Precision) -> dict[str, str]:
+    """Return the notes that stand beside a graph."""
     config = model.config
     values = {
         "format_version": GRAPH_FORMAT_VERSION,

@@ -92,9 +92,7 @@ def write_sight(
 def _near(graph: GraphWriter, layout: Layout, half: int) -> str:
     """Within the window; distances are counted over real tokens, so that holes are none."""
     real = graph.op("Cast", layout.sequence_ids, to=TensorProto.BOOL)
-    places = graph.op(
-        "CumSum", graph.op("Cast", real, to=TensorProto.INT64), graph.int_scalar(1)
-    )
+    places = graph.op("CumSum", graph.op("Cast", real, to=TensorProto.INT64), graph.int_scalar(1))
     distance = graph.op("Abs", _differences(graph, places))
     return graph.op("LessOrEqual", distance, graph.int_scalar(half))
 

@@ -1,0 +1,56 @@
+"""`litebert export TARGET FOLDER --out DIR`: a model as a file that runs without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from litebert.export.base import ExportedFile
+
+
+def export(
+    target: str = typer.Argument(metavar="onnx", help="What for: onnx."),
+    folder: Path = typer.Argument(metavar="FOLDER", help="Model folder."),
+    out: Path = typer.Option(..., "--out", "-o", help="Folder of the export; must be new."),
+    precision: list[str] | None = typer.Option(
+        None, "--precision", help="fp32, fp16, int8; several with commas. Default: fp32,int8."
+    ),
+    plain: bool = typer.Option(
+        True,
+        "--plain/--no-plain",
+        help="Also write graphs with standard inputs, for other runtimes.",
+    ),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an older export in --out."),
+    min_agreement: float = typer.Option(
+        0.95, "--min-agreement", help="Least cosine of int8 outputs with torch's, 0 to 1."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+) -> None:
+    """Export a model, compare every file with torch, and write the folder only if all agree.
+
+    Each stored weight is written once, however many depths share it. Run the result with
+    `litebert predict`, or from Python with litebert.runtime; neither needs torch.
+    """
+    from litebert.cli.output import say, show, show_json
+    from litebert.recipes.export import export_model, report_lines
+
+    def passed(item: ExportedFile) -> None:
+        say(f"checked   {item.name}: {item.difference.probes} batches beside torch")
+
+    report = export_model(
+        target,
+        folder,
+        out,
+        precisions=precision or (),
+        plain=plain,
+        overwrite=overwrite,
+        least_agreement=min_agreement,
+        on_file=passed,
+    )
+    if as_json:
+        show_json(report.to_json() | {"out": str(out)})
+    else:
+        show("\n".join(report_lines(report)))

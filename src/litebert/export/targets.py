@@ -1,0 +1,8 @@
+"""All export targets; one import line each. What they need is imported when they run."""
+
+from __future__ import annotations
+
+from litebert.export.base import EXPORTERS
+from litebert.export.onnx.exporter import OnnxExporter
+
+__all__ = ["EXPORTERS", "OnnxExporter"]
