@@ -16,6 +16,7 @@ from litebert.cli import (
     doctor,
     embed,
     evaluate,
+    exits,
     export,
     fold,
     glue,
@@ -86,6 +87,7 @@ app.command("doctor")(doctor.doctor)
 app.command("convert")(convert.convert)
 app.command("fold")(fold.fold)
 app.command("distill")(distill.distill)
+app.command("exits")(exits.exits)
 app.command("export")(export.export)
 app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")

@@ -68,4 +68,13 @@ LongTexts = Annotated[
 Stride = Annotated[
     int | None, typer.Option("--stride", min=1, help="Pieces from window to window; default half.")
 ]
+DepthLimit = Annotated[
+    int | None, typer.Option("--depth", min=1, help="Run this many depths; default all.")
+]
+ExitWhen = Annotated[
+    str | None,
+    typer.Option(
+        "--exit", help="Stop for a text when sure: patience=2, confidence=0.9, entropy=0.2, auto."
+    ),
+]
 NoBaselines = Annotated[bool, typer.Option("--no-baselines", help="Leave out majority and TF-IDF.")]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import typer
 
-from litebert.cli.choices import BadRow, ChoiceColumns
+from litebert.cli.choices import BadRow, ChoiceColumns, DepthLimit, ExitWhen
 from litebert.cli.output import show, show_json
 
 
 def evaluate(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     data: Path = typer.Argument(metavar="DATA", help="Labelled file or folder."),
     task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
     split: str = typer.Option(
@@ -37,6 +37,8 @@ def evaluate(
         "--target-accuracy",
         help="Find the probability from which answers are right so often.",
     ),
+    depth: DepthLimit = None,
+    exit_when: ExitWhen = None,
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
     """Score a model on labelled data, beside the most frequent answer."""
@@ -54,6 +56,8 @@ def evaluate(
         has_slices=slices,
         abstain_below=abstain_below,
         target_accuracy=target_accuracy,
+        depth=depth,
+        exit_when=exit_when,
     )
     report = evaluate_folder(model, job)
     if as_json:

@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
-from litebert.cli.choices import ChoiceColumns
+from litebert.cli.choices import ChoiceColumns, DepthLimit, ExitWhen
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from litebert.recipes.predict import PredictJob
     from litebert.recipes.prediction_rows import PredictionRows
-    from litebert.recipes.predictor import Predictor
+    from litebert.runtime.text_model import TextModel
 
 FILE_ENDS: Final = (
     ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".txt",
@@ -39,7 +39,7 @@ class OutputFormat(StrEnum):
 
 
 def predict(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     data: str = typer.Argument(
         "-", metavar="TEXT|FILE|-", help="A text, a table, a .txt file of lines, or - for stdin."
     ),
@@ -67,6 +67,8 @@ def predict(
         max=1.0,
         help="Answers with a smaller probability become null.",
     ),
+    depth: DepthLimit = None,
+    exit_when: ExitWhen = None,
     batch_tokens: int = typer.Option(
         2048, "--batch-tokens", min=1, help="Tokens of one forward pass."
     ),
@@ -78,16 +80,17 @@ def predict(
     read the files that they are trained on: a file of questions, of sentences, of choices.
     """
     from litebert.recipes.abstain import refuse_numbers
+    from litebert.recipes.loading import limit_depth, load
     from litebert.recipes.predict import PredictJob, predict_lines, predict_table, predict_text
     from litebert.recipes.prediction_rows import form_of
-    from litebert.recipes.predictor import Predictor
     from litebert.recipes.record_predict import is_record_task
 
     source = _source(data)
     _refuse_unused(source, data, pair, text_column or choice_column, encoding)
     if out is not None:
         _refuse_out(out, data if source in ("table", "lines") else None)
-    predictor = Predictor.load(model)
+    predictor = load(model)
+    limit_depth(predictor, model, depth=depth, exit_when=exit_when)
     if abstain_below is not None:
         refuse_numbers(predictor.required_task)
     job = PredictJob(tuple(text_column or ()), encoding, batch_tokens, tuple(choice_column or ()))
@@ -118,7 +121,7 @@ def predict(
 
 
 def _record_rows(
-    predictor: Predictor,
+    predictor: TextModel,
     folder: Path,
     source: str,
     data: str,

@@ -16,7 +16,7 @@ from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.abstain import Withheld, extra_values, refuse_numbers, withhold
 from litebert.recipes.finetune.record_plan import named_columns
-from litebert.recipes.predictor import Predictor
+from litebert.recipes.loading import limit_depth, load
 from litebert.recipes.record_predict import RecordReport, columns_of, evaluate_records, kind_of
 from litebert.recipes.slice_tables import slice_lines
 from litebert.tasks.baselines import majority_baseline
@@ -24,12 +24,13 @@ from litebert.tasks.classification import SequenceClassification
 from litebert.tasks.evaluation import Evaluation, confidence_of, evaluate_answers
 
 if TYPE_CHECKING:
+    from litebert.data.examples import Example
     from litebert.data.readers import Source
     from litebert.data.schema import Schema
     from litebert.data.tables import Table
     from litebert.tasks.records import RecordTask
 
-__all__ = ["EvaluationJob", "EvaluationReport", "evaluate_folder"]
+__all__ = ["EvaluationJob", "EvaluationReport", "evaluate_folder", "labelled_examples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class EvaluationJob:
         has_slices: show scores by length, class and shared words.
         abstain_below: confidence below which an answer does not count as given.
         target_accuracy: find the threshold from which on answers are right so often.
+        depth: depths at most; None: all.
+        exit_when: when a text leaves before them, as `set_exit`; None: never.
     """
 
     data: Path
@@ -61,6 +64,8 @@ class EvaluationJob:
     has_slices: bool = False
     abstain_below: float | None = None
     target_accuracy: float | None = None
+    depth: int | None = None
+    exit_when: str | None = None
 
     @property
     def is_abstaining(self) -> bool:
@@ -80,6 +85,8 @@ class EvaluationReport:
     seconds: float
     has_slices: bool = False
     withheld: Withheld | None = None
+    mean_depth: float | None = None
+    """Depths that a token went through on average; None without exits."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `--json`."""
@@ -95,13 +102,17 @@ class EvaluationReport:
             "classes": [asdict(row) for row in self.evaluation.class_table],
             "confusion": self.evaluation.confusion,
             "seconds": self.seconds,
+            **({} if self.mean_depth is None else {"mean_depth": self.mean_depth}),
         } | extra_values(self.evaluation.slices if self.has_slices else None, self.withheld)
 
     def lines(self) -> list[str]:
         """Return the scores for a person."""
         scores = self.evaluation.scores
         rate = self.examples / max(self.seconds, 1e-9)
-        lines = [f"{self.examples:,} examples in {self.seconds:.1f} s ({rate:,.0f} a second)"]
+        depth = "" if self.mean_depth is None else f", {self.mean_depth:.2f} depths on average"
+        lines = [
+            f"{self.examples:,} examples in {self.seconds:.1f} s ({rate:,.0f} a second){depth}"
+        ]
         lines += [f"{len(self.skipped):,} records left out"] if self.skipped else []
         lines += [f"{'':<18} {'model':>8} {'majority':>9}"]
         order = [self.metric, *(name for name in scores if name != self.metric)]
@@ -132,8 +143,9 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
         DataError: unusable data.
         SettingsError: the data lack a column, or there is no such split.
     """
-    predictor = Predictor.load(folder)
+    predictor = load(folder)
     task = predictor.required_task
+    run = limit_depth(predictor, folder, depth=job.depth, exit_when=job.exit_when)
     if job.is_abstaining:
         refuse_numbers(task)
     if not isinstance(task, SequenceClassification):
@@ -153,12 +165,7 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
         )
     if job.choice_columns:
         raise SettingsError("--choice-column belongs to tables of choices; this model takes texts")
-    source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
-    table = _choose(source, job.split)
-    skipped = list(table.skipped)
-    examples = make_examples(table, _schema(task, job), job.on_bad_row, skipped=skipped)
-    if not examples:
-        raise DataError("there is no usable record to score on", path=table.path)
+    examples, skipped = labelled_examples(task, job)
     start = time.monotonic()
     logits = predictor.logits(examples)
     seconds = time.monotonic() - start
@@ -179,7 +186,26 @@ def evaluate_folder(folder: Path, job: EvaluationJob) -> EvaluationReport | Reco
         seconds=seconds,
         has_slices=job.has_slices,
         withheld=withheld,
+        mean_depth=None if run is None else run.mean_depth,
     )
+
+
+def labelled_examples(
+    task: SequenceClassification, job: EvaluationJob
+) -> tuple[list[Example], list[SkippedRow]]:
+    """Return the examples to score a task of texts on, and what was left out.
+
+    Raises:
+        DataError: unusable data.
+        SettingsError: the data lack a column, or there is no such split.
+    """
+    source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
+    table = _choose(source, job.split)
+    skipped = list(table.skipped)
+    examples = make_examples(table, _schema(task, job), job.on_bad_row, skipped=skipped)
+    if not examples:
+        raise DataError("there is no usable record to score on", path=table.path)
+    return examples, skipped
 
 
 def _schema(task: SequenceClassification, job: EvaluationJob) -> Schema:
