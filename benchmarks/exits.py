@@ -56,8 +56,8 @@ class DataSet:
 
 
 DATA_SETS = (
-    DataSet("TREC", "nltk/qc.zip", "trec", None, "test", 10.0),
-    DataSet("SNIPS", "snips", "seq_in", None, "test", 3.0),
+    DataSet("SNIPS", "snips", "seq_in", None, "test", 1.5),
+    DataSet("TREC", "nltk/qc.zip", "trec", None, "test", 5.0),
     DataSet(
         "AG News",
         "ag_news/train_subset_10k.tsv",
@@ -65,7 +65,7 @@ DATA_SETS = (
         "ag_news/test.csv",
         "auto",
         2.0,
-        max_examples=6_000,
+        max_examples=3_000,
         max_scored=2_000,
     ),
     DataSet("Banking77", "banking77/train.csv", None, "banking77/test.csv", "auto", 8.0),
@@ -97,6 +97,7 @@ def train(data_set: DataSet, args: argparse.Namespace) -> tuple[Path, dict[str, 
             "train": {
                 "epochs": data_set.epochs * args.epochs,
                 "threads": args.threads,
+                "batch_size": 64,
                 "guard": {"on_collapse": "warn", "restarts": 0},
             }
             | ({} if args.learning_rate is None else {"learning_rate": args.learning_rate}),

@@ -18,13 +18,19 @@ from litebert.export.base import EXPORTERS, ExportedFile, Options, verify
 from litebert.export.onnx.source import Source, load_source
 from litebert.export.verify import Referee
 from litebert.files import check_file, read_bytes
+from litebert.tasks.exit_file import EXIT_FILE
 
 __all__ = ["EXPORT_FILE", "ExportReport", "export_and_verify"]
 
 EXPORT_FILE: Final = "export.json"
 FORMAT_VERSION: Final = 1
 _MAX_TEXT: Final = 4 << 20
-_COPIED: Final = {CONFIG_FILE: _MAX_TEXT, TASK_FILE: _MAX_TEXT, CARD_FILE: _MAX_TEXT}
+_COPIED: Final = {
+    CONFIG_FILE: _MAX_TEXT,
+    TASK_FILE: _MAX_TEXT,
+    CARD_FILE: _MAX_TEXT,
+    EXIT_FILE: _MAX_TEXT,
+}
 """Files of a model folder that an export holds as well, with their largest sizes, beside the tokenizer's."""
 
 Say = Callable[[ExportedFile], None]

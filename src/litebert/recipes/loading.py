@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litebert.errors import SettingsError
 from litebert.runtime.exported import is_exported
 
 if TYPE_CHECKING:
     from litebert.recipes.exit_run import ExitRun
+    from litebert.runtime.stages import ExitStages
     from litebert.runtime.text_model import TextModel
 
 __all__ = ["limit_depth", "load"]
@@ -44,22 +44,20 @@ def load(folder: str | Path) -> TextModel:
 
 def limit_depth(
     model: TextModel, folder: Path, *, depth: int | None = None, exit_when: str | None = None
-) -> ExitRun | None:
+) -> ExitRun | ExitStages | None:
     """Let a model run fewer depths; see `litebert.recipes.exit_run.set_exit`.
 
     Raises:
-        SettingsError: no such depth, or exits of an export.
+        SettingsError: no such depth or rule, or a task without exits.
+        CheckpointError: a damaged `exits.json`, or an export that cannot stop between depths.
     """
     if is_exported(folder):
         from litebert.runtime.session import Session
 
         assert isinstance(model, Session)  # noqa: S101 - as `load` gave it
-        if exit_when is not None:
-            raise SettingsError(
-                "--exit needs the model folder itself; an export takes --depth, the same for all texts"
-            )
         model.depth = depth
-        return None
+        model.set_exit(exit_when)
+        return model.exits
     if depth is None and exit_when is None:
         return None
     from litebert.recipes.exit_run import set_exit

@@ -31,6 +31,10 @@ _KNOWN: Final = frozenset(
         "first_positions",
         "masked_positions",
         "depth",
+        "start_depth",
+        "hidden_in",
+        "exit_threshold",
+        "exit_temperature",
     }
 )
 
@@ -45,6 +49,8 @@ class Graph:
         hidden_size: numbers of a hidden state, H.
         max_positions: tokens of the longest sequence; None where the graph sets no limit.
         output_names: what `run` can give.
+        has_stages: whether `run` can go on from the states of a depth.
+        state_name: output with these states.
     """
 
     def __init__(self, file: OnnxFile, *, threads: int, path: Path | None = None) -> None:
@@ -76,6 +82,9 @@ class Graph:
         self.hidden_size = width
         self.output_names = frozenset(shapes)
         last = shapes.get("logits", [None])[-1]
+        self.has_stages = {"depth", "start_depth", "hidden_in"} <= self._inputs
+        # Before the last norm, where the graph has one after all depths.
+        self.state_name = "hidden_out" if "hidden_out" in shapes else "last_hidden_state"
         self.num_logits: int | None = last if isinstance(last, int) else None
 
     def run(
@@ -87,6 +96,7 @@ class Graph:
         *,
         depth: int | None = None,
         masked_positions: NDArray[np.int64] | None = None,
+        start: tuple[int, NDArray[np.float32]] | None = None,
     ) -> list[NDArray[np.float32]]:
         """Compute outputs.
 
@@ -97,6 +107,7 @@ class Graph:
             names: outputs that are wanted.
             depth: depths to run, 1 to L; None: all.
             masked_positions: [P] flat slots whose words are predicted, for heads that do.
+            start: depths that were run before, and the states they gave, [R, S, H]; None: none.
 
         Raises:
             SettingsError: a depth that the model does not have, or too much for the memory.
@@ -104,7 +115,7 @@ class Graph:
         """
         if depth is not None and not 1 <= depth <= self.depths:
             raise SettingsError(f"depth is {depth}; allowed: 1 to {self.depths}")
-        given: dict[str, NDArray[np.int64]] = {
+        given: dict[str, NDArray[Any]] = {
             "input_ids": rows.filled(ids),
             "sequence_ids": rows.sequence_ids,
         }
@@ -120,6 +131,10 @@ class Graph:
                 given[name] = empty if masked_positions is None else masked_positions
             elif name == "depth" and depth is not None:
                 given[name] = np.array(depth, np.int64)
+            elif name == "start_depth" and start is not None:
+                given[name] = np.array(start[0], np.int64)
+            elif name == "hidden_in" and start is not None:
+                given[name] = start[1]
         try:
             return self._session.run(list(names), given)
         except Exception as error:  # whatever the native code reports

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from litebert.data.batch import EncodedExample
+    from litebert.runtime.stages import ExitStages
     from litebert.tasks.base import Task
 
 __all__ = ["FilledMask", "Session"]
@@ -56,6 +57,7 @@ class Session(TextModel):
         precision: of the graph that was chosen.
         threads: that compute.
         depth: depths that are run; None: all.
+        exits: what lets texts leave before them, and counts; None: nothing.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Session(TextModel):
         precision: str = "auto",
         threads: int | None = None,
         depth: int | None = None,
+        exit_when: str | None = None,
     ) -> None:
         """Load an export.
 
@@ -73,6 +76,7 @@ class Session(TextModel):
             precision: fp32, fp16, int8; auto: int8 where it was exported, else fp32.
             threads: that compute; None: as many CPUs as this process may use.
             depth: depths to run, 1 to all; None: all.
+            exit_when: when a text leaves before them, as `set_exit`; None: never.
 
         Raises:
             CheckpointError: no export, a file that was changed, is damaged or not allowed.
@@ -96,6 +100,9 @@ class Session(TextModel):
             _check_fits(self.task, self._graph, self._positions, folder.path)
         self._depth: int | None = None
         self.depth = depth
+        self._folder = folder.path
+        self.exits: ExitStages | None = None
+        self.set_exit(exit_when)
         release_free_memory()
 
     @property
@@ -124,6 +131,32 @@ class Session(TextModel):
             raise SettingsError(f"depth is {value}; allowed: 1 to {self.depths}")
         self._depth = value
 
+    def set_exit(self, exit_when: str | None) -> None:
+        """Let texts leave as soon as a depth has answered them; their tokens are computed no more.
+
+        Args:
+            exit_when: `patience=2`, `confidence=0.9`, `entropy=0.2` (see `parse_exit`), or `auto` for
+                what `litebert exits` chose before the export; None: no text leaves early.
+
+        Raises:
+            SettingsError: no such rule, a task without exits, or nothing was chosen.
+            CheckpointError: a graph that cannot stop between depths, or a damaged `exits.json`.
+        """
+        self.exits = None
+        if exit_when is None:
+            return
+        from litebert.runtime.stages import ExitStages
+        from litebert.tasks.exit_file import read_exit_rule
+        from litebert.tasks.exit_rules import exit_task, parse_exit
+
+        task = exit_task(self.task)
+        if exit_when.strip() != "auto":
+            self.exits = ExitStages(self._graph, task, parse_exit(exit_when))
+            return
+        rule, found = read_exit_rule(self._folder)
+        self.depth = min((n for n in (self._depth, found) if n is not None), default=None)
+        self.exits = None if rule is None else ExitStages(self._graph, task, rule)
+
     def outputs(
         self, examples: Sequence[EncodedExample], *, batch_tokens: int = BATCH_TOKENS
     ) -> list[NDArray[np.float32]]:
@@ -138,6 +171,10 @@ class Session(TextModel):
             vectors = self.pooled(examples, "mean", batch_tokens=batch_tokens, is_by_sequence=True)
             return _by_example(list(vectors[:, None]), examples)
         ids, types = _sequences(examples)
+        if self.exits is not None:
+            calls = self._packed(ids, batch_tokens)
+            answers = self.exits.outputs(calls, ids, types, depth=self._depth)
+            return _by_example(answers, examples)
         pieces: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(ids)
         for rows in self._packed(ids, batch_tokens):
             values = self._run(rows, ids, types, names)
