@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from litebert.cli import (
+    bench,
     compare,
     convert,
     data,
@@ -83,6 +84,7 @@ app.command("search")(search.search)
 app.command("quickstart")(quickstart.quickstart)
 app.command("info")(info.info)
 app.command("compare")(compare.compare)
+app.command("bench")(bench.bench)
 app.command("doctor")(doctor.doctor)
 app.command("convert")(convert.convert)
 app.command("fold")(fold.fold)

@@ -24,7 +24,7 @@ class Pooling(StrEnum):
 
 
 def embed(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     data: str = typer.Argument(
         "-", metavar="FILE|-", help="A table, a .txt or .jsonl file of lines, or - for stdin."
     ),

@@ -14,7 +14,7 @@ _SHOWN_CHARACTERS = 160
 
 
 def search(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder or run folder."),
+    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     corpus: Path = typer.Argument(metavar="CORPUS", help="A table, or a .txt file of lines."),
     query: str | None = typer.Argument(None, metavar="QUERY", help="What to look for."),
     queries: Path | None = typer.Option(
