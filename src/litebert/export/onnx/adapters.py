@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from litebert.export.onnx.parts import ModelParts, Precision
 from litebert.export.onnx.writer import GraphWriter
+from litebert.model.sharing import Step
 
 __all__ = ["StepWriter"]
 
@@ -92,7 +93,7 @@ class StepWriter:
         table = graph.store("encoder.depths.weight", self.model.weight("encoder.depths.weight"))
         return graph.op("Add", rows, graph.op("Gather", table, self.depth, axis=0))
 
-    def _steps(self) -> list[tuple[int, object]]:
+    def _steps(self) -> list[tuple[int, Step]]:
         config = self.model.config
         return list(enumerate(config.plan))[self.inner :: config.inner_group_num]
 

@@ -97,12 +97,13 @@ class AttentionWriter:
         sizes = graph.ints(heads, narrow, narrow)
         query, key, value = graph.node("Split", split, sizes, outputs=3, axis=1)
         if self.sight.rotation is not None:
-            query, key = self._rotate(graph, query), self._rotate(graph, key)
+            query, key = (self._rotate(graph, part, self.sight.rotation) for part in (query, key))
         key, value = (self._repeat(graph, part) for part in (key, value))
         turned = graph.op("Transpose", key, perm=[0, 1, 3, 2])
         scores = graph.op("MatMul", query, turned)  # [R, A, S, S]
-        if self.relative:
-            scores = self._add_relative(graph, scores, query, key, self.relative[number])
+        if self.sight.relative_index is not None:
+            names, index = self.relative[number], self.sight.relative_index
+            scores = self._add_relative(graph, scores, query, key, names, index)
         scores = graph.op("Add", scores, self._bias(graph, step))
         probabilities = graph.op("Softmax", scores, axis=-1)
         context = graph.op("MatMul", probabilities, value)
@@ -120,9 +121,9 @@ class AttentionWriter:
         is_local = graph.op("Gather", self.sight.is_local, step.depth, axis=0)
         return graph.op("Where", is_local, self.sight.local_bias, self.sight.bias)
 
-    def _rotate(self, graph: GraphWriter, part: str) -> str:
-        assert self.sight.rotation is not None
-        cosine, sine = self.sight.rotation
+    @staticmethod
+    def _rotate(graph: GraphWriter, part: str, rotation: tuple[str, str]) -> str:
+        cosine, sine = rotation
         one, two = graph.node("Split", part, outputs=2, axis=3, num_outputs=2)
         first = graph.op("Sub", graph.op("Mul", one, cosine), graph.op("Mul", two, sine))
         second = graph.op("Add", graph.op("Mul", two, cosine), graph.op("Mul", one, sine))
@@ -139,12 +140,17 @@ class AttentionWriter:
         wide = graph.op("Expand", apart, graph.ints(1, 1, heads // narrow, 1, 1))
         return graph.op("Reshape", wide, graph.ints(0, heads, -1, size))
 
+    @staticmethod
     def _add_relative(
-        self, graph: GraphWriter, scores: str, query: str, key: str, names: RelativeNames
+        graph: GraphWriter,
+        scores: str,
+        query: str,
+        key: str,
+        names: RelativeNames,
+        index: str,
     ) -> str:
-        assert self.sight.relative_index is not None
         shape = graph.op("Shape", scores)
-        rows = graph.op("Expand", self.sight.relative_index, shape)  # [R, A, S, S]
+        rows = graph.op("Expand", index, shape)  # [R, A, S, S]
         if names.key is not None:
             found = graph.op("MatMul", query, names.key)  # [R, A, S, rows]
             scores = graph.op("Add", scores, graph.op("GatherElements", found, rows, axis=3))
@@ -157,12 +163,11 @@ class AttentionWriter:
 
 
 def write_relative(
-    graph: GraphWriter, model: ModelParts, precision: Precision, sight: Sight, number: int
+    graph: GraphWriter, model: ModelParts, precision: Precision, rows: str, number: int
 ) -> RelativeNames:
     """Write the relative positions of attention `number`, before the loop; all inputs are constant."""
     config, options = model.config, model.config.litebert
-    name, rows = f"encoder.attentions.{number}", sight.relative_rows
-    assert rows is not None
+    name = f"encoder.attentions.{number}"
     terms = options.relative_terms.split("+")
     heads, narrow = config.num_attention_heads, config.num_key_value_heads
     size = config.hidden_size // heads

@@ -22,7 +22,7 @@ from torch import Tensor
 from litebert.export.onnx.attention import joined
 from litebert.export.onnx.parts import ModelParts
 from litebert.model.albert import AlbertModel, AlbertWithHead
-from litebert.model.layers import Attention, FeedForward
+from litebert.model.layers import Attention
 from litebert.model.packing import Packing
 
 __all__ = ["balance_factors"]
@@ -91,7 +91,6 @@ def _watch(module: Any, method: str, name: str, sizes: dict[str, Tensor]) -> Cal
         return original(part, layer, inputs, *rest)
 
     setattr(module, method, project if isinstance(module, Attention) else project_one)
-    assert isinstance(module, Attention | FeedForward)
     return partial(delattr, module, method)
 
 

@@ -13,12 +13,14 @@ from onnx import TensorProto
 
 from litebert.export.onnx.adapters import StepWriter
 from litebert.export.onnx.attention import AttentionWriter, query_scale
+from litebert.export.onnx.exits import Stage
 from litebert.export.onnx.feed_forward import write_feed_forward
 from litebert.export.onnx.writer import GraphWriter
 
 __all__ = ["DepthWriter"]
 
 WriteOne = Callable[[GraphWriter, int], str]
+Sure = Callable[[GraphWriter, str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +33,40 @@ class DepthWriter:
 
     attention: AttentionWriter
 
-    def loop(self, graph: GraphWriter, hidden: str, count: str) -> str:
-        """Write the first `count` depths; hidden states [T, H] in and out."""
+    def loop(
+        self, graph: GraphWriter, hidden: str, stage: Stage, is_sure: Sure | None = None
+    ) -> tuple[str, str]:
+        """Write the depths of a stage.
+
+        Args:
+            graph: where to.
+            hidden: what the first of them gets, [T, H].
+            stage: where to start, and how many.
+            is_sure: writes, from the result of a depth and how many were run, whether to stop.
+
+        Returns:
+            Hidden states [T, H], and the depths that were run in all, a scalar.
+        """
         width = self.attention.model.config.hidden_size
         body = graph.inner()
-        prefix = "depths"
-        number = body.add_input(f"{prefix}_number", TensorProto.INT64, [])
-        going = body.add_input(f"{prefix}_going", TensorProto.BOOL, [])
-        current = body.add_input(f"{prefix}_hidden", TensorProto.FLOAT, ["T", width])
+        body.add_input("step", TensorProto.INT64, [])
+        body.add_input("going", TensorProto.BOOL, [])
+        number = body.add_input("number", TensorProto.INT64, [])
+        current = body.add_input("hidden", TensorProto.FLOAT, ["T", width])
         result = self.depth(body, current, number, None)
-        body.add_output(body.op("Identity", going), TensorProto.BOOL, [])
+        after = body.op("Add", number, body.int_scalar(1))
+        going = (
+            body.op("Identity", "going") if is_sure is None
+            else body.op("Not", is_sure(body, result, after))
+        )  # fmt: skip
+        body.add_output(going, TensorProto.BOOL, [])
+        body.add_output(after, TensorProto.INT64, [])
         body.add_output(result, TensorProto.FLOAT, ["T", width])
         always = graph.constant(np.array(True))
-        return graph.op("Loop", count, always, hidden, body=body.graph("depth"))
+        ran, final = graph.node(
+            "Loop", stage.count, always, stage.start, hidden, outputs=2, body=body.graph("depths")
+        )
+        return final, ran
 
     def depth(self, graph: GraphWriter, hidden: str, number: str, known: int | None) -> str:
         """Write one depth.

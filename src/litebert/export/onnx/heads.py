@@ -10,13 +10,14 @@ from onnx import TensorProto
 
 from litebert.errors import ExportError
 from litebert.export.onnx.embed import TOKEN_TABLE
+from litebert.export.onnx.exits import exit_logits
 from litebert.export.onnx.members import write_members
 from litebert.export.onnx.parts import ModelParts, Precision
 from litebert.export.onnx.sight import Layout
 from litebert.export.onnx.span_joint import write_span_joint
 from litebert.export.onnx.writer import GraphWriter
 
-__all__ = ["HEAD_WRITERS", "HeadInputs", "Output", "write_head"]
+__all__ = ["HEAD_WRITERS", "HeadInputs", "Output", "classify", "in_rows", "write_head"]
 
 Output = tuple[str, str, list[str | int]]
 """Public name, name in the graph, shape."""
@@ -31,12 +32,14 @@ class HeadInputs:
         layout: inputs and their sizes.
         first_positions: flat index of the first slot of each sequence, [N].
         masked_positions: flat indices, [P].
+        depth: depths that were run in all; None where the model's last is known to be it.
     """
 
     hidden: str
     layout: Layout
     first_positions: Callable[[], str]
     masked_positions: Callable[[], str]
+    depth: str | None = None
 
 
 HeadWriter = Callable[[GraphWriter, ModelParts, Precision, HeadInputs], list[Output]]
@@ -65,6 +68,17 @@ def _pooled(graph: GraphWriter, model: ModelParts, precision: Precision, inputs:
     return graph.op("Tanh", model.linear(graph, precision, first, "pooler"))
 
 
+def classify(
+    graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs, part: str
+) -> str:
+    """Write the logits of a head that is one projection; that of the depth, where each has its own."""
+    is_by_token = part == "token"
+    features = inputs.hidden if is_by_token else _pooled(graph, model, precision, inputs)
+    if model.has_exits and inputs.depth is not None:
+        return exit_logits(graph, model, precision, features, inputs.depth, part)
+    return model.linear(graph, precision, features, f"heads.{part}.classifier")
+
+
 def _encoder(
     graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs
 ) -> list[Output]:
@@ -78,8 +92,7 @@ def _classifier(part: str, outputs: int | None = None) -> HeadWriter:
     def write(
         graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs
     ) -> list[Output]:
-        pooled = _pooled(graph, model, precision, inputs)
-        logits = model.linear(graph, precision, pooled, f"heads.{part}.classifier")
+        logits = classify(graph, model, precision, inputs, part)
         return [("logits", logits, ["N", outputs or model.config.num_labels])]
 
     return write
@@ -88,7 +101,7 @@ def _classifier(part: str, outputs: int | None = None) -> HeadWriter:
 def _token(
     graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs
 ) -> list[Output]:
-    logits = model.linear(graph, precision, inputs.hidden, "heads.token.classifier")
+    logits = classify(graph, model, precision, inputs, "token")
     return [("logits", in_rows(graph, logits, inputs.layout), ["R", "S", model.config.num_labels])]
 
 

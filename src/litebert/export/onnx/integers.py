@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class IntegerPrecision:
     balance: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
     given: Mapping[str, QuantizedMatrix] = field(default_factory=dict[str, QuantizedMatrix])
     products: frozenset[str] = frozenset()
-    name: ClassVar[str] = "int8"
+    name: Literal["int8"] = "int8"
 
     def linear(
         self, graph: GraphWriter, rows: str, name: str, weight: Floats, bias: Floats | None

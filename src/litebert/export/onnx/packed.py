@@ -6,6 +6,7 @@ Interface: docs/explanation/exported-graph.md.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,16 +16,19 @@ from onnx import TensorProto
 from litebert.export.onnx.attention import AttentionWriter, RelativeNames, write_relative
 from litebert.export.onnx.depths import DepthWriter
 from litebert.export.onnx.embed import write_embeddings
-from litebert.export.onnx.heads import HeadInputs, in_rows, write_head
+from litebert.export.onnx.exits import Stage, exit_state, start_state, write_certainty
+from litebert.export.onnx.heads import HeadInputs, classify, in_rows, write_head
 from litebert.export.onnx.parts import ModelParts, Precision
 from litebert.export.onnx.sight import Layout, Sight, write_sight
 from litebert.export.onnx.writer import GraphWriter
 from litebert.model.sharing import num_attentions
 
-__all__ = ["GRAPH_FORMAT_VERSION", "graph_metadata", "packed_model", "write_relatives"]
+__all__ = ["GRAPH_FORMAT_VERSION", "can_exit", "graph_metadata", "packed_model", "write_relatives"]
 
 GRAPH_FORMAT_VERSION: Final = 1
 """Version of the interface of the packed graph."""
+NEVER: Final = 2.0
+"""Default of `exit_threshold`: a probability that nothing reaches."""
 
 
 def packed_model(model: ModelParts, precision: Precision) -> onnx.ModelProto:
@@ -43,17 +47,28 @@ def packed_model(model: ModelParts, precision: Precision) -> onnx.ModelProto:
             declared[name] = graph.add_input(name, TensorProto.INT64, [letter])
         return declared[name]
 
-    count = _depth_input(graph, config.num_hidden_layers)
-    hidden = write_embeddings(graph, model, precision, layout)
-    hidden = _depths(graph, model, precision, layout, hidden, count)
-    shape = ["R", "S", config.hidden_size]
-    graph.named_output(in_rows(graph, hidden, layout), "last_hidden_state", shape)
+    stage = start_state(graph, config.num_hidden_layers)
+    hidden = exit_state(
+        graph,
+        config.hidden_size,
+        stage,
+        lambda inside: write_embeddings(inside, model, precision, layout),
+    )
     inputs = HeadInputs(
         hidden,
         layout,
         lambda: once("first_positions", "N"),
         lambda: once("masked_positions", "P"),
     )
+    hidden, ran = _depths(graph, model, precision, stage, inputs)
+    shape = ["R", "S", config.hidden_size]
+    if config.litebert.norm_position == "pre":
+        graph.named_output(in_rows(graph, hidden, layout), "hidden_out", shape)
+        hidden = model.norm(graph, hidden, "encoder.final_norm")
+    graph.named_output(in_rows(graph, hidden, layout), "last_hidden_state", shape)
+    if can_exit(model):
+        graph.named_output(ran, "exit_depth", [], TensorProto.INT64)
+    inputs = replace(inputs, hidden=hidden, depth=ran)
     for name, value, output_shape in write_head(graph, model, precision, inputs):
         graph.named_output(value, name, output_shape)
     return graph.model("litebert", graph_metadata(model, precision))
@@ -67,39 +82,58 @@ def _inputs(graph: GraphWriter) -> Layout:
     return Layout(*ids, rows=rows, slots=slots, tokens=graph.op("Mul", rows, slots))
 
 
-def _depth_input(graph: GraphWriter, depths: int) -> str:
-    """Depths to run: an input with a default, kept between 0 and what the model has."""
-    graph.add_input("depth", TensorProto.INT64, [])
-    graph.store("depth", np.array(depths, np.int64))
-    most = graph.op("Min", "depth", graph.int_scalar(depths))
-    return graph.op("Max", most, graph.int_scalar(0))
+def can_exit(model: ModelParts) -> bool:
+    """Return whether a graph stops by itself: a class or labels of whole texts, at every depth."""
+    return (
+        model.has_exits and model.head == "sequence" and model.config.problem_type != "regression"
+    )
 
 
 def _depths(
-    graph: GraphWriter,
-    model: ModelParts,
-    precision: Precision,
-    layout: Layout,
-    hidden: str,
-    count: str,
-) -> str:
+    graph: GraphWriter, model: ModelParts, precision: Precision, stage: Stage, inputs: HeadInputs
+) -> tuple[str, str]:
+    layout = inputs.layout
     sight = write_sight(graph, model, precision, layout)
     relative = write_relatives(graph, model, precision, sight)
-    attention = AttentionWriter(model, precision, layout, sight, relative)
-    hidden = DepthWriter(attention).loop(graph, hidden, count)
-    if model.config.litebert.norm_position == "pre":
-        hidden = model.norm(graph, hidden, "encoder.final_norm")
-    return hidden
+    writer = DepthWriter(AttentionWriter(model, precision, layout, sight, relative))
+    if not can_exit(model):
+        return writer.loop(graph, inputs.hidden, stage)
+    threshold, temperature = "exit_threshold", "exit_temperature"
+    for name, default in ((threshold, NEVER), (temperature, 1.0)):
+        graph.add_input(name, TensorProto.FLOAT, [])
+        graph.store(name, np.array(default, np.float32))
+    is_asked = graph.op("LessOrEqual", threshold, graph.float_scalar(1.0))
+    inputs.first_positions()  # declared out here, used inside
+
+    def is_sure(body: GraphWriter, hidden: str, ran: str) -> str:
+        yes, no = body.inner(), body.inner()
+        if model.config.litebert.norm_position == "pre":
+            hidden = model.norm(yes, hidden, "encoder.final_norm")
+        logits = classify(
+            yes, model, precision, replace(inputs, hidden=hidden, depth=ran), "sequence"
+        )
+        sure = write_certainty(yes, logits, model.config.problem_type, temperature)
+        yes.add_output(yes.op("GreaterOrEqual", sure, threshold), TensorProto.BOOL, [])
+        no.add_output(no.op("Identity", is_asked), TensorProto.BOOL, [])  # it is false here
+        return body.op(
+            "If",
+            is_asked,
+            then_branch=yes.graph("asks"),
+            else_branch=no.graph("goes_on"),
+        )
+
+    return writer.loop(graph, inputs.hidden, stage, is_sure)
 
 
 def write_relatives(
     graph: GraphWriter, model: ModelParts, precision: Precision, sight: Sight
 ) -> list[RelativeNames]:
     """Write the relative positions of each stored attention; none without them."""
-    if sight.relative_index is None:
+    rows = sight.relative_rows
+    if rows is None:
         return []
     numbers = range(num_attentions(model.config.plan))
-    return [write_relative(graph, model, precision, sight, number) for number in numbers]
+    return [write_relative(graph, model, precision, rows, number) for number in numbers]
 
 
 def graph_metadata(model: ModelParts, precision: Precision) -> dict[str, str]:
@@ -113,5 +147,7 @@ def graph_metadata(model: ModelParts, precision: Precision) -> dict[str, str]:
         "max_positions": config.max_position_embeddings
         if config.litebert.has_position_table
         else None,
+        "features": ["stages", *(["exit_heads"] if model.has_exits else [])]
+        + (["exit"] if can_exit(model) else []),
     }
     return {f"litebert.{name}": json.dumps(value) for name, value in values.items()}

@@ -20,8 +20,10 @@ Floats = NDArray[np.float32]
 class Precision(Protocol):
     """How weights are stored and multiplied with: one class for each number format."""
 
-    name: str
-    """The word that files and reports use: fp32, fp16, int8."""
+    @property
+    def name(self) -> str:
+        """The word that files and reports use: fp32, fp16, int8."""
+        ...
 
     def linear(
         self, graph: GraphWriter, rows: str, name: str, weight: Floats, bias: Floats | None
@@ -56,6 +58,11 @@ class ModelParts:
     head: str | None
     weights: dict[str, Floats]
     has_pooler: bool
+
+    @property
+    def has_exits(self) -> bool:
+        """Whether each depth has a classifier of its own."""
+        return "exits.weight" in self.weights
 
     def weight(self, name: str) -> Floats:
         """Return one weight.

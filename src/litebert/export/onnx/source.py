@@ -141,7 +141,7 @@ def _given(source: Source) -> dict[str, QuantizedMatrix]:
             matrices[0].group,
             max(part.limit for part in matrices),
         )
-    if parts.head in ("mlm", "pretraining") and "embeddings.token" in found:
-        if can_saturate(found["embeddings.token"].values):
-            del found["embeddings.token"]
+    table = found.get("embeddings.token")
+    if parts.head in ("mlm", "pretraining") and table is not None and can_saturate(table.values):
+        del found["embeddings.token"]
     return found
