@@ -20,6 +20,7 @@ from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, WEIGHTS_FILE
 from litebert.checkpoint.keys import ARCHITECTURE_HEADS, CLASSIFIER_HEADS, resolve
 from litebert.checkpoint.matching import OUR_PREFIX, Match, check_memory, fill, match
 from litebert.checkpoint.quantized import join_quantized
+from litebert.checkpoint.rounded import attach_rounding
 from litebert.checkpoint.saving import save_model
 from litebert.checkpoint.skeleton import reserve, skeleton
 from litebert.checkpoint.vocabulary import check_vocabulary
@@ -29,7 +30,6 @@ from litebert.files import check_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig, read_config_json
 from litebert.model.layers import init_weights
-from litebert.model.rounding import attach_rounding
 from litebert.model.sharing import num_attentions, num_ffns
 
 __all__ = ["load_encoder", "load_model", "save_model", "saved_head", "untrained_parts"]

@@ -101,8 +101,9 @@ _LAYERS: Final = frozenset(
 _INDEX: Final = r"(0|[1-9][0-9]{0,4})"
 # Weights of options; no published model has them, so they have no published name.
 _OPTIONS: Final = re.compile(
-    rf"encoder\.(?:attentions\.{_INDEX}\.(?:relative_key\.weight|relative_query\.(?:weight|bias))"
-    rf"|ffns\.{_INDEX}\.gate\.(?:weight|bias)"
+    rf"encoder\.(?:attentions\.{_INDEX}\.(?:relative_key\.weight|relative_query\.(?:weight|bias)"
+    r"|(?:qkv|output)_center)"
+    rf"|ffns\.{_INDEX}\.(?:gate\.(?:weight|bias)|(?:up|down)_center)"
     rf"|adapters\.{_INDEX}\.(?:(?:{'|'.join(PROJECTIONS)})\.[ab]"
     r"|(?:attention|ffn)_norm\.(?:weight|bias)"
     r"|(?:attention|ffn)_bottleneck\.(?:down|down_bias|up|up_bias))"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QuantizedEntry",
+    "is_table",
     "join_quantized",
     "read_matrix",
     "read_quantized",
@@ -151,6 +152,11 @@ def read_quantized(folder: Path) -> dict[str, QuantizedMatrix]:
     }
 
 
+def is_table(name: str) -> bool:
+    """Return whether a weight is a table that rows are taken from, not a matrix that is multiplied."""
+    return name.removeprefix("model.").removeprefix("encoder.") in _TABLES
+
+
 def quantized_bytes(entries: Mapping[str, TensorEntry]) -> int:
     """Return the bytes of integers and scales among `entries`."""
     found = (entry for entry in entries.values() if isinstance(entry, QuantizedEntry))
@@ -165,9 +171,6 @@ def _entry(
     quantization: Quantization,
 ) -> QuantizedEntry:
     is_packed = entry.name.endswith(INT4)
-    is_table = (
-        name.removeprefix("model.") in _TABLES or name.removeprefix("model.encoder.") in _TABLES
-    )
     wanted = _TYPES[INT4 if is_packed else INT8]
     shape = entry.shape
     if len(shape) == 2 and is_packed:
@@ -191,7 +194,7 @@ def _entry(
             path=entry.path,
         )
     limit = quantization.weight_limit
-    if is_packed or is_table:
+    if is_packed or is_table(name):
         limit = INT4_LIMIT if is_packed else INT8_LIMIT
     return QuantizedEntry(
         name=name,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from litebert.checkpoint import fs
 from litebert.checkpoint.files import (
@@ -24,16 +24,16 @@ from litebert.checkpoint.files import (
     WEIGHTS_FILE,
     is_plain_name,
 )
-from litebert.checkpoint.int8 import quantize_matrix
 from litebert.checkpoint.keys import to_published
 from litebert.checkpoint.matching import OUR_PREFIX
 from litebert.checkpoint.quantized import stored_tensors
+from litebert.checkpoint.rounded import quantize_weight
 from litebert.checkpoint.tensor_file import tensor_bytes, tensor_chunks
 from litebert.checkpoint.vocabulary import METADATA_KEY, vocabulary_stamp
 from litebert.errors import CheckpointError
 from litebert.files import check_file, open_file
 from litebert.model.albert import AlbertModel, AlbertWithHead
-from litebert.model.rounding import grid_of, quantized_layers
+from litebert.model.rounding import quantized_layers
 from litebert.text.tokenizer import Tokenizer, check_vocabulary_fits
 
 __all__ = ["save_model"]
@@ -161,10 +161,9 @@ def _integers(model: AlbertModel | AlbertWithHead, state: dict[str, Tensor]) -> 
     stored: dict[str, Tensor] = {}
     if quantization is None:
         return stored
-    for layer, module in quantized_layers(model).items():
-        weight = state.pop(f"{layer}.weight")
-        limit, group = grid_of(layer, quantization, is_table=isinstance(module, nn.Embedding))
-        matrix = quantize_matrix(weight.detach().float().cpu().numpy(), limit=limit, group=group)
+    for layer in quantized_layers(model):
+        weight = state.pop(f"{layer}.weight").detach().float().cpu().numpy()
+        matrix = quantize_weight(layer, weight, quantization)
         for name, array in stored_tensors(f"{layer}.weight", matrix).items():
             stored[name] = torch.from_numpy(array)
     return stored

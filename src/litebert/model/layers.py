@@ -41,7 +41,7 @@ class Rounding(Protocol):
         """Say which step of the plan runs next."""
         ...
 
-    def __call__(self, site: Site, numbers: Tensor) -> Tensor:
+    def __call__(self, site: Site, numbers: Tensor, center: Tensor | None) -> Tensor:
         """Return the inputs of a projection as the integers hold them."""
         ...
 
@@ -89,6 +89,9 @@ class Attention(nn.Module):
         self.relative_terms = options.relative_terms.split("+") if options.has_relative else []
         self.run_finish: Callable[..., Tensor] = Attention.finish
         self.rounding: Rounding | None = None
+        self.qkv_center: Tensor | None
+        self.output_center: Tensor | None
+        _add_centers(self, config, qkv=hidden, output=width)
         if options.has_relative and options.relative_form == "v1":
             if "c2p" in self.relative_terms:
                 self.relative_key = nn.Linear(hidden, narrow, bias=False)
@@ -163,7 +166,9 @@ class Attention(nn.Module):
         adapter: StepAdapter | None,
     ) -> Float[Tensor, "*tokens H"]:
         """Return what follows the attention itself: output projection, residual and LayerNorm."""
-        entering = context if self.rounding is None else self.rounding("output", context)
+        entering = context
+        if self.rounding is not None:
+            entering = self.rounding("output", context, self.output_center)
         update = functional.linear(entering, self.output.weight, self.output.bias)
         if adapter is not None:
             update = adapter.add("output", context, update)
@@ -187,7 +192,9 @@ class Attention(nn.Module):
         adapter: StepAdapter | None = None,
     ) -> Float[Tensor, "*tokens W"]:
         """Return query, key and value side by side."""
-        entering = hidden if self.rounding is None else self.rounding("qkv", hidden)
+        entering = hidden
+        if self.rounding is not None:
+            entering = self.rounding("qkv", hidden, self.qkv_center)
         if fused is not None:
             result = functional.linear(entering, *fused)
         else:
@@ -232,6 +239,9 @@ class FeedForward(nn.Module):
         self.is_gated = config.litebert.ffn == "geglu"
         self.run: Callable[..., Tensor] = FeedForward.update
         self.rounding: Rounding | None = None
+        self.up_center: Tensor | None
+        self.down_center: Tensor | None
+        _add_centers(self, config, up=config.hidden_size, down=config.intermediate_size)
         if self.is_gated:
             self.gate = nn.Linear(config.hidden_size, config.intermediate_size)
 
@@ -281,9 +291,19 @@ class FeedForward(nn.Module):
     ) -> Tensor:
         entering = inputs
         if self.rounding is not None:
-            entering = self.rounding("down" if name == "down" else "up", inputs)
+            is_down = name == "down"
+            center = self.down_center if is_down else self.up_center
+            entering = self.rounding("down" if is_down else "up", inputs, center)
         result = functional.linear(entering, layer.weight, layer.bias)
         return result if adapter is None else adapter.add(name, inputs, result)
+
+
+def _add_centers(module: nn.Module, config: AlbertConfig, **widths: int) -> None:
+    """Give a sub-layer the buffers that `Quantization.centers` speaks of, None for other models."""
+    quantization = config.litebert.quantization
+    has_centers = quantization is not None and quantization.has_centers
+    for site, width in widths.items():
+        module.register_buffer(f"{site}_center", torch.zeros(width) if has_centers else None)
 
 
 def init_weights(module: nn.Module, std: float) -> None:

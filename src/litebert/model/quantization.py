@@ -22,18 +22,28 @@ class Quantization(Settings):
     once; biases, LayerNorms and the small parts of single depths stay float32.
     """
 
-    weight_bits: Literal[7, 8] = 7
-    """Bits of the int8 weights of linear layers that are used. 7: magnitudes up to 63, which no CPU
-    kernel overflows; 8: up to 127, which saturates on CPUs without VNNI."""
+    weights: Literal["pairs", "int7", "int8"] = "pairs"
+    """Integers of linear layers. "pairs": magnitudes up to 127, neighbours of one sign up to 128
+    together; "int7": up to 63; neither overflows any CPU kernel. "int8": up to 127, which saturates on
+    CPUs without VNNI."""
     embeddings: Literal["int8", "int4"] = "int8"
     """The token table: one int8 scale a row, or 4-bit integers in groups."""
     embedding_group: int = Field(default=32, ge=1, le=16_384)
     """Columns of the token table that share a scale, with int4."""
     activations: Literal["none", "dynamic", "static"] = "dynamic"
-    """Inputs of linear layers as uint8: not at all, with the range of each tensor as it comes, or with
-    ranges of each depth found on calibration texts."""
+    """Inputs of the projections of a block as uint8: not at all, with the size of each row as it comes,
+    or with ranges of each depth found on calibration texts."""
+    centers: bool = True
+    """Whether the mean of these inputs on calibration texts is taken off before they are rounded, and
+    put into the bias: W x + b = W (x - c) + (b + W c). Trained encoders have channels that are large and
+    almost constant, which would set the scale of all."""
+
+    @property
+    def has_centers(self) -> bool:
+        """Whether blocks hold centers."""
+        return self.centers and self.activations != "none"
 
     @property
     def weight_limit(self) -> int:
         """Largest magnitude of the integers of a linear layer."""
-        return 2 ** (self.weight_bits - 1) - 1
+        return 63 if self.weights == "int7" else 127

@@ -6,28 +6,25 @@ the rounding as if it were not there (straight-through), so that weights learn t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.layers import Attention, FeedForward
 from litebert.model.quantization import SITES, Quantization, Site
 
-__all__ = [
-    "ActivationRounding",
-    "attach_rounding",
-    "quantized_layers",
-    "round_activations",
-    "round_matrix",
-]
+__all__ = ["ActivationRounding", "Rule", "quantized_layers", "round_activations", "use_rounding"]
 
-INT8_LIMIT: Final = 127
-INT4_LIMIT: Final = 7
+Rule = Callable[[str, Quantization, Tensor], Tensor]
+"""(name of a layer, settings, weight) -> the weight on the grid of its integers, same shape."""
+
+LEAST_ROW: Final = 1e-6
+"""Rows are never enlarged by more than one over this: a row of zeros stays one."""
 _SMALLEST: Final = float(torch.finfo(torch.float32).tiny)
 
 
@@ -48,65 +45,54 @@ class _StraightThrough(torch.autograd.Function):
         return (grad * ctx.saved_tensors[0] if ctx.saved_tensors else grad), None, None
 
 
-def round_matrix(
-    weight: Float[Tensor, "R C"], limit: int, group: int | None = None
-) -> Float[Tensor, "R C"]:
-    """Return the matrix on the grid of its integers; the definition is `checkpoint.int8.quantize_matrix`.
-
-    Args:
-        weight: finite.
-        limit: largest magnitude of the integers.
-        group: columns that share a scale; None: all of a row.
-    """
-    rows, columns = weight.shape
-    size = columns if group is None else min(group, columns)
-    short = -columns % size
-    wide = functional.pad(weight.detach(), (0, short)).view(rows, -1, size).double()  # [R, G, g]
-    largest = wide.abs().amax(dim=-1, keepdim=True)
-    scales = (largest / limit).clamp_min(_SMALLEST).float().double()
-    values = (wide / scales).round().clamp(-limit, limit)
-    result = values.float() * scales.float()
-    return result.view(rows, -1)[:, :columns].to(weight.dtype)
-
-
 def round_activations(
     numbers: Float[Tensor, "*shape"], low: Tensor | None = None, high: Tensor | None = None
 ) -> Float[Tensor, "*shape"]:
     """Return activations as uint8 holds them; the definition is `checkpoint.int8.ActivationRange`.
 
+    Without a range every row is brought to the same size first and back after, and the range is that
+    of all rows: a few tokens are much larger than others and would set the scale of all.
+
     Args:
-        numbers: inputs of a linear layer.
-        low: least number of the range; None: that of the tensor.
-        high: largest number of the range; None: that of the tensor.
+        numbers: inputs of a projection, a row for each token.
+        low: least number of a static range, with `high`; None: dynamic.
+        high: largest number of it.
     """
     if not numbers.numel():
         return numbers
     plain = numbers.detach()
     is_static = low is not None and high is not None
-    bottom, top = (low, high) if is_static else torch.aminmax(plain)
-    bottom, top = cast(Tensor, bottom).clamp_max(0.0), cast(Tensor, top).clamp_min(0.0)
+    size = None
+    if is_static:
+        bottom, top = cast(Tensor, low), cast(Tensor, high)
+    else:
+        size = plain.abs().amax(dim=-1, keepdim=True).clamp_min(LEAST_ROW)
+        plain = plain / size
+        bottom, top = torch.aminmax(plain)
+    bottom, top = bottom.clamp_max(0.0), top.clamp_min(0.0)
     scale = ((top.double() - bottom.double()) / 255.0).clamp_min(_SMALLEST).float()
     scale = torch.where(top > bottom, scale, torch.ones_like(scale))
     zero = (-bottom / scale).round().clamp(0, 255)
     levels = (plain / scale).round() + zero
     rounded = (levels.clamp(0, 255) - zero) * scale
-    if not numbers.requires_grad:
+    rounded = rounded if size is None else rounded * size
+    if not (numbers.requires_grad and torch.is_grad_enabled()):
         return rounded
     inside = (levels >= 0) & (levels <= 255) if is_static else None
     return cast(Tensor, _StraightThrough.apply(numbers, rounded, inside))
 
 
 class ActivationRounding:
-    """Rounds what enters the projections of a step, or watches its range.
+    """Rounds what enters the projections of a step, or watches it.
 
     Attributes:
         is_on: whether numbers are rounded.
-        seen: while calibrating: the widest range so far, [steps, 4, 2].
+        watcher: while calibrating: is given (step, site, numbers less their center).
     """
 
     def __init__(self, *, is_on: bool = True) -> None:
         self.is_on = is_on
-        self.seen: Tensor | None = None
+        self.watcher: Callable[[int, Site, Tensor], None] | None = None
         self._step = 0
         self._ranges: Tensor | None = None
 
@@ -120,41 +106,37 @@ class ActivationRounding:
         self._step, self._ranges = step, ranges
 
     def __call__(
-        self, site: Site, numbers: Float[Tensor, "*tokens I"]
+        self,
+        site: Site,
+        numbers: Float[Tensor, "*tokens I"],
+        center: Float[Tensor, " I"] | None,
     ) -> Float[Tensor, "*tokens I"]:
-        """Return the inputs of a projection as the integers hold them."""
-        place = SITES.index(site)
-        if self.seen is not None and numbers.numel():
-            low, high = torch.aminmax(numbers.detach())
-            seen = self.seen[self._step, place]
-            seen[0], seen[1] = torch.minimum(seen[0], low), torch.maximum(seen[1], high)
+        """Return the inputs of a projection as center plus integers hold them."""
+        rest = numbers if center is None else numbers - center
+        if self.watcher is not None:
+            self.watcher(self._step, site, rest.detach())
         if not self.is_on:
             return numbers
         if self._ranges is None:
-            return round_activations(numbers)
-        return round_activations(numbers, *self._ranges[self._step, place])
-
-    def watch(self, steps: int) -> None:
-        """Begin to note ranges; every one holds 0."""
-        self.seen = torch.zeros(steps, len(SITES), 2)
+            rounded = round_activations(rest)
+        else:
+            rounded = round_activations(rest, *self._ranges[self._step, SITES.index(site)])
+        return rounded if center is None else rounded + center
 
 
 class _Rounded(nn.Module):
     """A layer whose `weight` is read on the grid; the stored one stays what the optimizer changes."""
 
-    limit: int
-    group: int | None
-    rounds_inputs: bool
+    rule: Callable[[Tensor], Tensor]
     grid: tuple[Any, Tensor] | None
 
     def __getattr__(self, name: str) -> Any:
         value = super().__getattr__(name)
         if name != "weight" or not isinstance(value, Tensor) or value.is_meta:
             return value
-        version = 0 if value.is_inference() else value._version  # pyright: ignore[reportPrivateUsage]
-        key = (version, value.data_ptr(), value.dtype, torch.is_inference_mode_enabled())
+        key = _state_of(value)
         if self.grid is None or self.grid[0] != key:  # once for each change of the weight
-            self.grid = (key, round_matrix(value, self.limit, self.group))
+            self.grid = (key, self.rule(value.detach()))
         rounded = self.grid[1]
         if not (value.requires_grad and torch.is_grad_enabled()):
             return rounded
@@ -162,16 +144,21 @@ class _Rounded(nn.Module):
 
 
 class RoundedLinear(_Rounded, nn.Linear):
-    """A linear layer on the grid; called as a module, it rounds its inputs too."""
-
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name of nn.Linear
-        """Return `weight input + bias`."""
-        entering = round_activations(input) if self.rounds_inputs else input
-        return functional.linear(entering, self.weight, self.bias)
+    """A linear layer on the grid."""
 
 
 class RoundedEmbedding(_Rounded, nn.Embedding):
     """An embedding table on the grid."""
+
+
+class _NamedRule:
+    """The rule of one layer; a class, so that models can be copied and pickled."""
+
+    def __init__(self, rule: Rule, name: str, quantization: Quantization) -> None:
+        self.rule, self.name, self.quantization = rule, name, quantization
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        return self.rule(self.name, self.quantization, weight)
 
 
 def quantized_layers(model: nn.Module) -> dict[str, nn.Linear | nn.Embedding]:
@@ -184,33 +171,28 @@ def quantized_layers(model: nn.Module) -> dict[str, nn.Linear | nn.Embedding]:
     }
 
 
-def grid_of(name: str, quantization: Quantization, *, is_table: bool) -> tuple[int, int | None]:
-    """Return the largest integer and the group of the layer called `name`."""
-    if not is_table:
-        return quantization.weight_limit, None
-    if quantization.embeddings == "int4" and name.endswith("embeddings.token"):
-        return INT4_LIMIT, quantization.embedding_group
-    return INT8_LIMIT, None
-
-
-def attach_rounding(model: AlbertModel | AlbertWithHead) -> None:
+def use_rounding(model: AlbertModel | AlbertWithHead, rule: Rule) -> None:
     """Let a model compute as its quantized form does; nothing without `litebert.quantization`.
 
-    Names of weights and what the optimizer changes stay the same.
+    Names of weights and what the optimizer changes stay the same. Projections outside the blocks
+    (embeddings, pooler, heads) run once and round their weights alone.
     """
     quantization = model.config.litebert.quantization
     if quantization is None:
         return
-    rounds = quantization.activations != "none"
     for name, layer in quantized_layers(model).items():
-        is_table = isinstance(layer, nn.Embedding)
         rounded = cast(Any, layer)
+        is_table = isinstance(layer, nn.Embedding)
         rounded.__class__ = RoundedEmbedding if is_table else RoundedLinear
-        rounded.limit, rounded.group = grid_of(name, quantization, is_table=is_table)
-        rounded.rounds_inputs, rounded.grid = rounds, None
-    base = model.model if isinstance(model, AlbertWithHead) else model
-    encoder = base.encoder
-    rounding = ActivationRounding(is_on=rounds)
+        rounded.rule, rounded.grid = _NamedRule(rule, name, quantization), None
+    encoder = (model.model if isinstance(model, AlbertWithHead) else model).encoder
+    rounding = ActivationRounding(is_on=quantization.activations != "none")
     encoder.rounding = rounding
     for part in (*encoder.attentions, *encoder.ffns):
         cast("Attention | FeedForward", part).rounding = rounding
+
+
+def _state_of(weight: Tensor) -> tuple[Any, ...]:
+    """What changes whenever a weight does, and where a tensor of another mode is needed."""
+    version = 0 if weight.is_inference() else weight._version  # pyright: ignore[reportPrivateUsage]
+    return version, weight.data_ptr(), weight.dtype, torch.is_inference_mode_enabled()

@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file, save_file
 
 from litebert.checkpoint.folder import load_encoder, load_model, save_model
+from litebert.checkpoint.int8_pairs import can_saturate, quantize_in_pairs
 from litebert.checkpoint.quantized import read_quantized
+from litebert.checkpoint.rounded import attach_rounding, quantize_weight
 from litebert.errors import CheckpointError, SettingsError
 from litebert.model.albert import AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.model.packing import Packing
 from litebert.model.quantization import Quantization
 from litebert.model.resharing import set_depth
-from litebert.model.rounding import attach_rounding, quantized_layers
+from litebert.model.rounding import quantized_layers
 
 
 def quantized_model(**options: Any) -> AlbertWithHead:
@@ -44,7 +49,8 @@ def quantized_model(**options: Any) -> AlbertWithHead:
     "options",
     [
         {},
-        {"weight_bits": 8},
+        {"weights": "int8"},
+        {"weights": "int7"},
         {"embeddings": "int4", "embedding_group": 3},
         {"activations": "static"},
         {"activations": "none"},
@@ -83,7 +89,8 @@ def test_every_matrix_is_stored_once_as_integers(tmp_path: Path) -> None:
     assert not [n for n in stored if n.startswith("model.encoder.ffns.1")]
     matrices = read_quantized(tmp_path / "m")
     assert len(matrices) == len(layers)
-    assert matrices["encoder.ffns.0.up.weight"].limit == 63
+    assert matrices["encoder.ffns.0.up.weight"].limit == 127
+    assert not can_saturate(matrices["encoder.ffns.0.up.weight"].values)
     assert matrices["embeddings.token.weight"].limit == 7
     assert matrices["embeddings.position.weight"].limit == 127
     floats = sum(p.numel() * 4 for p in model.parameters())
@@ -145,7 +152,7 @@ def put(name: str, make: Callable[[Any], Any]) -> Change:
     ],
 )
 def test_damaged_folders_are_refused(change: Change, words: str, tmp_path: Path) -> None:
-    save_model(quantized_model(embeddings="int4"), tmp_path / "m")
+    save_model(quantized_model(embeddings="int4", weights="int7"), tmp_path / "m")
     path = tmp_path / "m" / "model.safetensors"
     tensors: dict[str, Any] = load_file(path)
     change(tensors)
@@ -169,9 +176,9 @@ def test_configuration_and_weights_must_agree(tmp_path: Path, model_folder_of_fl
     config.write_text(json.dumps(values))
     with pytest.raises(CheckpointError, match="there are no integers"):
         load_model(model_folder_of_floats)
-    values["litebert"]["quantization"] = {"weight_bits": 5}
+    values["litebert"]["quantization"] = {"weights": "int3"}
     config.write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match="weight_bits"):
+    with pytest.raises(CheckpointError, match="weights"):
         load_model(model_folder_of_floats)
 
 
@@ -180,3 +187,26 @@ def test_static_ranges_follow_the_depth() -> None:
     assert set_depth(model, 2).model.encoder.activation_ranges.shape[0] == 2  # pyright: ignore
     with pytest.raises(SettingsError, match="static activation ranges of 3 steps"):
         set_depth(model, 4)
+
+
+@given(
+    hnp.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 5), st.integers(1, 40)),
+        elements=st.floats(-8, 8, width=32, allow_subnormal=False),
+    )
+)
+def test_integers_are_found_again_and_not_rounded_twice(weight: np.ndarray) -> None:
+    rules = Quantization()
+    once = quantize_weight("encoder.ffns.0.up", weight, rules)
+    assert not can_saturate(once.values)
+    again = quantize_weight("encoder.ffns.0.up", once.dequantize(), rules)
+    np.testing.assert_allclose(again.dequantize(), once.dequantize(), rtol=1e-6, atol=1e-30)
+
+
+def test_weights_off_the_grid_are_rounded_by_the_rule() -> None:
+    weight = np.random.default_rng(0).standard_normal((6, 50)).astype(np.float32)
+    found = quantize_weight("encoder.ffns.0.up", weight, Quantization())
+    np.testing.assert_array_equal(found.values, quantize_in_pairs(weight).values)
+    with pytest.raises(CheckpointError, match="NaN"):
+        quantize_weight("encoder.ffns.0.up", weight * np.nan, Quantization())
