@@ -56,8 +56,8 @@ class DataSet:
 
 
 DATA_SETS = (
-    DataSet("SNIPS", "snips", "seq_in", None, "test", 1.5),
-    DataSet("TREC", "nltk/qc.zip", "trec", None, "test", 5.0),
+    DataSet("SNIPS", "snips", "seq_in", None, "test", 0.8),
+    DataSet("TREC", "nltk/qc.zip", "trec", None, "test", 4.0),
     DataSet(
         "AG News",
         "ag_news/train_subset_10k.tsv",
@@ -65,8 +65,8 @@ DATA_SETS = (
         "ag_news/test.csv",
         "auto",
         2.0,
-        max_examples=3_000,
-        max_scored=2_000,
+        max_examples=2_000,
+        max_scored=1_000,
     ),
     DataSet("Banking77", "banking77/train.csv", None, "banking77/test.csv", "auto", 8.0),
     DataSet("SST-2", "glue/SST-2", "glue/sst2", None, "eval", 2.0, max_examples=30_000),

@@ -32,10 +32,11 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     fences = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
     lines = [line for fence in fences for line in fence.splitlines()]
-    assert len(lines) == 7
+    assert len(lines) == 9
     for line in lines:
         added = {"litebert train": SMALL, "litebert exits": FAST}
         extra = next((text for start, text in added.items() if line.startswith(start)), "")
         done = CliRunner().invoke(app, shlex.split(line + extra)[1:])
         assert done.exit_code == 0, f"{line}\n{done.output}\n{done.exception}"
     assert (tmp_path / "answers.jsonl").exists()
+    assert (tmp_path / "answers-onnx.jsonl").exists()

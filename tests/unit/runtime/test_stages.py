@@ -22,8 +22,6 @@ from litebert.runtime.stages import ExitStages, moved_rows
 from litebert.tasks.base import load_task
 from litebert.tasks.exit_file import ExitCurve, ExitPoint
 
-pytest.importorskip("litebert.export.onnx.exits")
-
 SAME = 1e-5
 """Float32 sums in another order."""
 DEPTHS = 4
