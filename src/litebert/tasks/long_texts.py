@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from litebert.data.batch import EncodedExample
     from litebert.data.examples import Example
+    from litebert.tasks.base import Task
     from litebert.tasks.classification import SequenceClassification
     from litebert.text.tokenizer import Tokenizer
 
 __all__ = [
-    "MOST_WINDOWS", "MOST_WINDOWS_TO_LEARN", "encode_long", "gather_texts", "loses_pieces",
-    "text_bounds", "usual_stride", "window_starts",
+    "MOST_WINDOWS", "MOST_WINDOWS_TO_LEARN", "encode_long", "encode_texts", "gather_texts",
+    "loses_pieces", "text_bounds", "usual_stride", "window_starts",
 ]  # fmt: skip
 
 MOST_WINDOWS: Final = 256
@@ -112,6 +113,30 @@ def encode_long(
             )
         )
     return windows
+
+
+def encode_texts(
+    task: Task, examples: Sequence[Example], tokenizer: Tokenizer
+) -> tuple[list[EncodedExample], Int64[np.ndarray, " N"]]:
+    """Return the windows of all texts, and the position of the first window of each text.
+
+    What a model gives for the windows, `gather_texts` makes one row for each text. Tasks that know no
+    windows have one for each text.
+
+    Raises:
+        DataError: as `task.encode`.
+    """
+    encoded: list[EncodedExample] = []
+    bounds: list[int] = []
+    for example in examples:
+        bounds.append(len(encoded))
+        place = len(encoded)
+        if getattr(task, "stride", None) is None:
+            encoded.append(task.encode(example, tokenizer, index=place))
+        else:
+            windows = encode_long(cast("SequenceClassification", task), example, tokenizer)
+            encoded += [replace(w, index=place + number) for number, w in enumerate(windows)]
+    return encoded, np.asarray(bounds, np.int64)
 
 
 def loses_pieces(

@@ -21,8 +21,8 @@ from litebert.cli import app
 from litebert.errors import SettingsError
 from litebert.recipes.abstain import extra_values, withhold
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
+from litebert.recipes.loading import load
 from litebert.recipes.prediction_rows import PredictionRows
-from litebert.recipes.predictor import load
 from litebert.recipes.report import render_report
 from litebert.tasks.abstention import AbstentionPoint
 from litebert.tasks.records import Answer

@@ -18,7 +18,7 @@ from litebert.recipes.finetune.hazards import advice
 from litebert.recipes.finetune.run import new_model
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import AnyPlan, make_plan
-from litebert.recipes.predictor import load
+from litebert.recipes.loading import load
 from litebert.settings import build_settings
 
 CYRILLIC = ("лампа светит тихо", "чайник снова сломан", "книга лежит дома", "стул новый и прочный")

@@ -11,7 +11,7 @@ import pytest
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.recipes.data_check import run_check
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
-from litebert.recipes.predictor import load
+from litebert.recipes.loading import load
 
 ROWS = "a lamp,good\nlate,bad\nfine kettle,so-so\nnever again,bad\n"
 

@@ -14,7 +14,7 @@ from litebert.recipes.finetune.job import finish_run, start_run
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
-from litebert.recipes.predictor import load
+from litebert.recipes.loading import load
 from litebert.settings import build_settings, load_settings
 from litebert.train.stop import StopRequest
 

@@ -16,7 +16,7 @@ from litebert.recipes.finetune.job import finish_run, open_run, result_lines, st
 from litebert.recipes.finetune.run import BaselineScored, SeedFinished, SeedStarted, run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
-from litebert.recipes.predictor import load
+from litebert.recipes.loading import load
 from litebert.recipes.run_folder import RunFolder
 from litebert.settings import build_settings
 from litebert.train.events import Stepped

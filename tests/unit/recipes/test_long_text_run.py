@@ -18,8 +18,8 @@ from litebert.recipes.finetune.job import finish_run, start_run
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
+from litebert.recipes.loading import load
 from litebert.recipes.predict import predict_table
-from litebert.recipes.predictor import load
 from litebert.settings import build_settings
 from litebert.tasks import load_task
 from litebert.tasks.calibration import softmax

@@ -22,7 +22,7 @@ from litebert.errors import (
 from litebert.recipes.finetune.job import open_run
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
-from litebert.recipes.predictor import load
+from litebert.recipes.loading import load
 from litebert.recipes.tune import run as tune_run
 from litebert.recipes.tune import trial as tune_trial
 from litebert.recipes.tune.outcome import SearchOutcome
