@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-WORDS = (
+_SENTENCE = (
     "the kettle lamp chair parcel radio book ladder carpet is fine broken lovely late dented quiet "
     "heavy green and a boat sails to far harbour at night . , ##s ##ing"
-).split()
+)
+WORDS = tuple(_SENTENCE.split())
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 SIZES: dict[str, Any] = {
     "vocab_size": len(VOCABULARY),

@@ -44,11 +44,20 @@ def fold(
     counts: Path | None = typer.Option(
         None, "--counts", help="Shards whose pieces decide what the cut table keeps."
     ),
+    data: Path | None = typer.Option(
+        None, "--data", help="Labelled data to score on before and after."
+    ),
+    task: str | None = typer.Option(None, "--task", help="How --data is read, such as stsb."),
+    max_drop: float | None = typer.Option(
+        None, "--max-drop", help="Refuse a result that scores so much worse."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
     """Turn an unshared encoder into a shared one; heal it with `litebert distill`."""
     from litebert.compress.fold import FoldOptions, Keep
     from litebert.errors import SettingsError
+    from litebert.recipes.compress_measure import MeasureOptions
+    from litebert.recipes.evaluate import EvaluationJob
     from litebert.recipes.fold import fold_folder
 
     chosen: Keep
@@ -68,7 +77,9 @@ def fold(
         depth_norms=depth_norms,
         sharing=sharing.value,
     )
-    result = fold_folder(source, out, options, counts=counts)
+    evaluation = None if data is None else EvaluationJob(data=data, task=task)
+    measure = MeasureOptions(evaluation=evaluation, max_drop=max_drop)
+    result = fold_folder(source, out, options, counts=counts, measure=measure)
     if as_json:
         show_json(result.to_dict())
     else:

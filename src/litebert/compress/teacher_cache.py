@@ -29,7 +29,7 @@ SHARD_EXAMPLES: Final = 512
 """Examples of one shard: seconds of the teacher's work, about 14 MB of 384 numbers a token."""
 FORMAT: Final = "litebert teacher outputs 1"
 MAX_HEADER_BYTES: Final = 1 << 16
-OPEN_SHARDS: Final = 64
+OPEN_SHARDS: Final = 16
 """Shards that stay mapped."""
 
 Half = NDArray[np.float16]

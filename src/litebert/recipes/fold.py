@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
 import torch
 
+from litebert.checkpoint.files import TASK_FILE
+from litebert.checkpoint.folder import saved_head
 from litebert.checkpoint.saving import save_model
 from litebert.compress.fold import FoldOptions, FoldReport, fold
 from litebert.compress.teacher import load_encoder_folder
 from litebert.data.shards import ShardSet
-from litebert.errors import DataError, SettingsError
+from litebert.errors import DataError
 from litebert.model.config import AlbertConfig
-from litebert.recipes.run_folder import model_folder
-from litebert.tasks.similarity import Similarity
+from litebert.recipes.compress_measure import MeasureOptions
+from litebert.recipes.compress_report import StepReport
+from litebert.recipes.compress_step import StepResult, carry_files, run_step
+from litebert.recipes.plain_folder import plain_folder, vector_task
+from litebert.recipes.run_folder import model_folder, require_free
 from litebert.text.tokenizer import Tokenizer
 
 __all__ = ["FOLD_FILE", "FoldResult", "count_pieces", "fold_folder"]
 
 FOLD_FILE: Final = "fold.json"
 _COUNT_TOKENS: Final = 1 << 22
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,22 @@ class FoldResult:
         out: the folder.
         config: its configuration.
         report: what was kept.
+        step: what it cost and gained.
     """
 
     out: Path
     config: AlbertConfig
     report: FoldReport
+    step: StepReport
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `--json`."""
-        return {"format_version": 1, "out": str(self.out), **self.report.to_dict()}
+        return {
+            "format_version": 1,
+            "out": str(self.out),
+            **self.report.to_dict(),
+            "report": self.step.to_dict(),
+        }
 
     def lines(self) -> list[str]:
         """Return the report for a person."""
@@ -67,6 +78,9 @@ class FoldResult:
                 rows.append(f"  depth {depth:>2}  {shown}")
         return [
             *rows,
+            "",
+            *self.step.lines(),
+            "",
             f"wrote       {self.out}",
             f"next        litebert distill TEACHER student.toml TEXTS, with student.source = "
             f'"{self.out}"',
@@ -74,9 +88,14 @@ class FoldResult:
 
 
 def fold_folder(
-    source: Path, out: Path, options: FoldOptions, *, counts: Path | None = None
+    source: Path,
+    out: Path,
+    options: FoldOptions,
+    *,
+    counts: Path | None = None,
+    measure: MeasureOptions | None = None,
 ) -> FoldResult:
-    """Fold a model folder and save the result.
+    """Fold a model folder, measure it before and after, and save the result.
 
     Args:
         source: a folder of the BERT layout, or of litebert.
@@ -84,25 +103,36 @@ def fold_folder(
         options: how to fold.
         counts: shards made with the same vocabulary, whose pieces decide what the cut of the table
             keeps; None: every piece counts the same.
+        measure: data to score on, and how much worse the result may be.
 
     Raises:
         CheckpointError: the folder cannot be used, or `out` not be written.
         SettingsError: options that the model does not allow, or `out` is not empty.
         DataError: shards of another vocabulary.
+        DegradedError: the result is worse than allowed; nothing is written then.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SettingsError(f"{out} exists and is not empty; choose another --out")
-    folder = model_folder(source)
-    model = load_encoder_folder(folder, "embedding")
-    tokenizer = Tokenizer.from_pretrained(folder)
-    weights = None if counts is None else count_pieces(counts, tokenizer, model.config.vocab_size)
-    folded, report = fold(model, options, weights=weights)
-    result = FoldResult(out, folded.config, report)
-    length = min(128, folded.config.max_position_embeddings)
-    task = Similarity(score_low=0.0, score_high=1.0, max_length=length)
-    files = {FOLD_FILE: json.dumps(result.to_dict() | {"out": None}, indent=2) + "\n"}
-    save_model(folded, out, tokenizer, task=task.to_json(), files=files)
-    return result
+    require_free(out)
+    made: list[tuple[AlbertConfig, FoldReport]] = []
+
+    def make(folder: Path, target: Path) -> StepResult:
+        head = saved_head(folder) or "embedding"
+        model = load_encoder_folder(folder, head)
+        tokenizer = Tokenizer.from_pretrained(folder)
+        size = model.config.vocab_size
+        weights = None if counts is None else count_pieces(counts, tokenizer, size)
+        folded, report = fold(model, options, weights=weights)
+        made.append((folded.config, report))
+        files = {FOLD_FILE: json.dumps(report.to_dict(), indent=2) + "\n"}
+        has_task = (folder / TASK_FILE).exists()
+        task = None if has_task else vector_task(folded.config.max_position_embeddings)
+        save_model(folded, target, tokenizer, task=task, files=files)
+        carry_files(folder, target)
+        return StepResult(facts=report.to_dict())
+
+    with TemporaryDirectory(prefix="litebert-fold-") as scratch:
+        folder = plain_folder(model_folder(source), Path(scratch))
+        step = run_step("fold", folder, out, make, measure or MeasureOptions())
+    return FoldResult(out, *made[0], step)
 
 
 def count_pieces(shards: Path, tokenizer: Tokenizer, vocab_size: int) -> torch.Tensor:

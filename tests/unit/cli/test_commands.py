@@ -35,6 +35,8 @@ COMMANDS = (
     "compare",
     "doctor",
     "convert",
+    "fold",
+    "distill",
     "vocab",
     "prepare",
     "pretrain",

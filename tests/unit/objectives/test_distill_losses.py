@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from litebert.errors import SettingsError
 from litebert.objectives.distill_losses import (

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from litebert.checkpoint.files import CARD_FILE, CONFIG_FILE
+from litebert.checkpoint.files import CARD_FILE
 from litebert.checkpoint.fs import write_atomic
-from litebert.checkpoint.saving import save_model
-from litebert.compress.bert import BERT_TYPES
 from litebert.compress.teacher import Teacher
 from litebert.errors import MissingDependencyError
-from litebert.model.config import read_config_json
 from litebert.recipes.compress_step import StepResult, finish_folder
 from litebert.recipes.distill.curves import draw_curves, render_card
+from litebert.recipes.plain_folder import plain_folder
 from litebert.settings import dump_toml
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARY", "finish_run"]
 
 SUMMARY: Final = "summary.json"
-OURS: Final = ("albert", "litebert")
 log = logging.getLogger(__name__)
 
 
@@ -81,21 +77,14 @@ def _report(
     plan: DistillPlan, folder: RunFolder, result: StepResult, options: MeasureOptions
 ) -> StepReport | None:
     """Compare the student with its teacher; with its own start where nothing of ours runs the teacher."""
-    kind = read_config_json(plan.teacher_folder / CONFIG_FILE).get("model_type")
-    with ExitStack() as stack:
-        if kind in BERT_TYPES and isinstance(plan.teacher, Teacher):
-            scratch = stack.enter_context(TemporaryDirectory(prefix="litebert-teacher-"))
-            before = Path(scratch) / "teacher"
+    with TemporaryDirectory(prefix="litebert-teacher-") as scratch:
+        if isinstance(plan.teacher, Teacher):
             task = None if plan.task is None else plan.task.to_json()
-            save_model(plan.teacher.model, before, plan.teacher.tokenizer, task=task)
-        elif kind in (None, *OURS):
-            before = plan.teacher_folder
+            before = plain_folder(plan.teacher_folder, Path(scratch), task=task)
         elif plan.student.folder is not None:
             before = plan.student.folder
         else:
             return None
-        if not (before / "task.json").exists() and options.evaluation is not None:
-            write_atomic(before / "task.json", (folder.last / "task.json").read_bytes())
         return finish_folder("distill", before, folder.last, result, options, name=folder.path.name)
 
 

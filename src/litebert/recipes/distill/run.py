@@ -17,7 +17,7 @@ from litebert.recipes.distill.checks import DistillEvaluator, make_check
 from litebert.recipes.distill.plan import DistillPlan
 from litebert.recipes.distill.source import DistillSource
 from litebert.recipes.distill.student import make_student
-from litebert.tasks.similarity import Similarity
+from litebert.recipes.plain_folder import vector_task
 from litebert.train.device import choose_device
 from litebert.train.events import OnEvent
 from litebert.train.loop import fit
@@ -138,7 +138,7 @@ def _task_of(plan: DistillPlan) -> str:
     start = plan.student.folder
     if start is not None and (start / TASK_FILE).exists() and plan.student.head == "embedding":
         return (start / TASK_FILE).read_text(encoding="utf-8")
-    return Similarity(max_length=min(128, positions)).to_json()
+    return vector_task(positions)
 
 
 def _marks(
