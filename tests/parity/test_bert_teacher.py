@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.bert_folders import make_bert
 
 from litebert.compress.bert import load_bert
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.text.tokenizer import Tokenizer
-from tests.bert_folders import make_bert
 
 pytestmark = pytest.mark.parity
 transformers = pytest.importorskip("transformers")
