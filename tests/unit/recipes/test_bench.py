@@ -56,7 +56,7 @@ def test_a_worker_answers_with_seconds_and_memory() -> None:
     engine = Counting(Path(), 1)
     engine.first()
     out = io.StringIO()
-    command = json.dumps({"lengths": [3, 5], "vocabulary": 9, "seed": 1})
+    command = json.dumps({"lengths": [3, 5], "vocabulary": 9, "seed": 1, "is_sorted": True})
     serve(engine, io.StringIO(command + "\n" + command + "\n"), out)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert engine.seen == [[8], [3, 5], [3, 5]] and len(lines) == 2

@@ -119,11 +119,28 @@ class Worker:
         self.ready = self._read()
         self.start_seconds = time.perf_counter() - begin
 
-    def run(self, lengths: Sequence[int], vocabulary: int, seed: int) -> dict[str, Any]:
-        """Compute random sequences of these lengths; return `seconds` and memory."""
+    def run(
+        self, lengths: Sequence[int], vocabulary: int, seed: int, *, is_sorted: bool = True
+    ) -> dict[str, Any]:
+        """Compute random sequences of these lengths; return `seconds` and memory.
+
+        Args:
+            lengths: tokens of each.
+            vocabulary: token ids lie below.
+            seed: of the token ids.
+            is_sorted: whether back-ends that pad sort by length first.
+
+        Raises:
+            SettingsError: the back-end stopped.
+        """
         stream = self._process.stdin
         assert stream is not None  # noqa: S101 - it was asked for
-        command = {"lengths": list(lengths), "vocabulary": vocabulary, "seed": seed}
+        command = {
+            "lengths": list(lengths),
+            "vocabulary": vocabulary,
+            "seed": seed,
+            "is_sorted": is_sorted,
+        }
         with contextlib.suppress(BrokenPipeError):  # what it died of is read below
             stream.write(json.dumps(command) + "\n")
             stream.flush()

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from litebert.recipes.bench.engines import ENGINES, Engine
+from litebert.recipes.bench.engines import ENGINES, Engine, PaddedEngine
 
 __all__ = ["memory", "serve"]
 
@@ -36,6 +36,8 @@ def serve(engine: Engine, commands: IO[str], answers: IO[str]) -> None:
         rng = np.random.default_rng(wanted["seed"])
         top = wanted["vocabulary"]
         sequences = [rng.integers(5, top, length) for length in wanted["lengths"]]
+        if isinstance(engine, PaddedEngine):
+            engine.is_sorted = wanted["is_sorted"]
         start = time.perf_counter()
         engine.run(sequences)
         _write(answers, {"seconds": time.perf_counter() - start} | memory())
