@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from litebert.cli import app
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "turn-the-depth-dial.md"
 SMALL = (
     " --yes --epochs 1 --seeds 1 --no-baselines --set model.vocab_size=120 --set train.threads=1"

@@ -17,6 +17,7 @@ from litebert.compress.exits.candidates import Setting, simulate
 from litebert.errors import SettingsError
 from litebert.recipes.evaluate import EvaluationJob, evaluate_folder
 from litebert.recipes.exit_run import ExitRun, answers_of_all_depths, set_exit
+from litebert.recipes.exits.report import write_result
 from litebert.recipes.exits.run import ExitJob, find_exits
 from litebert.recipes.predictor import Predictor
 from litebert.tasks.base import load_task
@@ -142,10 +143,16 @@ def test_the_command_chooses_and_writes(
     folders: dict[str, Path], table: Path, tmp_path: Path
 ) -> None:
     folder, command = folders["multiclass"], CliRunner()
-    options = ["--timed", "8", "--rounds", "1", "--threads", "1", "--max-drop", "0.1"]
-    seen = command.invoke(app, ["exits", str(folder), str(table), *options, "--dry-run", "--json"])
-    assert seen.exit_code == 0, seen.output
+    evaluation = EvaluationJob(table)
+    job = ExitJob(evaluation, max_drop=0.1, criteria=("patience",), timed=4, rounds=1, threads=1)
+    result = find_exits(folder, job)
     assert not (folder / "exits.json").exists()
+    assert "24 texts choose a rule by chance" in result.notes[-1]
+    for _ in range(2):
+        names = write_result(result)
+    assert all((folder / name).exists() for name in names)
+    assert "plots/exits.svg" in names
+    options = ["--timed", "4", "--rounds", "1", "--threads", "1", "--max-drop", "0.1"]
     done = command.invoke(app, ["exits", str(folder), str(table), *options])
     assert done.exit_code == 0, done.output
     assert "all 5 depths" in done.stdout
@@ -157,12 +164,6 @@ def test_the_command_chooses_and_writes(
     card = (folder / "README.md").read_text()
     assert card.count("## Depth and speed") == 1
     assert "plots/exits.svg" in card
-    assert (folder / "plots" / "exits.svg").exists()
-    again = command.invoke(
-        app, ["exits", str(folder), str(table), *options, "--criterion", "patience"]
-    )
-    assert again.exit_code == 0, again.output
-    assert (folder / "README.md").read_text().count("## Depth and speed") == 1
     steps = json.loads((folder / "report.json").read_text())["steps"]
     assert [step["step"] for step in steps] == ["exits"]
     report = evaluate_folder(folder, EvaluationJob(table, exit_when="auto"))
@@ -193,10 +194,14 @@ def test_windows_of_a_long_text_leave_one_by_one(folders: dict[str, Path], tmp_p
     path = tmp_path / "t.csv"
     rows = [f"{text} {text} {text},{'good' if n % 2 else 'bad'}" for n, text in enumerate(TEXTS)]
     path.write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    job = ExitJob(EvaluationJob(path), timed=4, rounds=1, threads=1, criteria=("patience",))
-    result = find_exits(tmp_path / "long", job)
-    assert result.curve.examples == len(TEXTS)
-    assert "24 texts choose a rule by chance" in result.notes[-1]
+    options = ["--timed", "4", "--rounds", "1", "--threads", "1", "--criterion", "patience"]
+    arguments = ["exits", str(tmp_path / "long"), str(path), *options, "--dry-run", "--json"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["examples"] == len(TEXTS)
+    assert {point["rule"].split("=")[0] for point in found["points"]} == {"", "patience"}
+    assert not (tmp_path / "long" / "exits.json").exists()
 
 
 def test_rule_without_a_threshold_of_its_own() -> None:
