@@ -21,8 +21,8 @@ __all__ = ["PAIR_LIMIT", "can_saturate", "quantize_in_pairs"]
 
 PAIR_LIMIT: Final = 128
 """Largest sum of two neighbours of one sign; 255 * 128 is below 2 ** 15."""
-LIMITS: Final = (127, 118, 109, 100, 92, 84)
-"""Largest magnitudes that are tried for each row: a smaller one is coarser and moves fewer pairs."""
+LIMITS: Final = (127, 118, 109, 100, 92, 84, 74, 64)
+"""Largest magnitudes that are tried for each row: a smaller one is coarser and moves fewer pairs, 64 none."""
 CHUNK: Final = 1 << 22
 """Numbers worked on at a time."""
 

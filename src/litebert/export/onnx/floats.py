@@ -43,7 +43,8 @@ class FloatPrecision:
     def _store(self, graph: GraphWriter, name: str, value: Floats) -> str:
         if self.name == "fp32":
             return graph.store(name, value)
-        half = value.astype(np.float16)
+        with np.errstate(over="ignore"):  # said below, with a name
+            half = value.astype(np.float16)
         if not np.isfinite(half).all():
             raise ExportError(
                 f"weight {name!r} has values up to {np.abs(value).max():.3g}, float16 ends at 65504; "
