@@ -25,6 +25,7 @@ from litebert.cli import (
     predict,
     prepare,
     pretrain,
+    quantize,
     quickstart,
     search,
     train,
@@ -90,6 +91,7 @@ app.command("convert")(convert.convert)
 app.command("fold")(fold.fold)
 app.command("distill")(distill.distill)
 app.command("exits")(exits.exits)
+app.command("quantize")(quantize.quantize)
 app.command("export")(export.export)
 app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")

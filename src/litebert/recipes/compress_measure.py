@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from litebert.model.albert import AlbertModel
+    from litebert.model.config import AlbertConfig
     from litebert.tasks.records import RecordTask
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Side",
     "alternate",
     "measure_pair",
+    "sample_ids",
     "weight_bytes",
 ]
 
@@ -58,6 +60,9 @@ LATENCY_LENGTH: Final = 16
 _FIRST_PLAIN_ID: Final = 5
 """Ids below are usually special; random sequences do without."""
 _PROBE_SEED: Final = 1
+MAX_COMPARED: Final = 32
+MAX_TEXTS: Final = 256
+"""Texts of the data that calibrate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,7 @@ def _parameters(entries: Any) -> int:
     total = 0
     for entry in entries:
         count = int(np.prod(entry.shape, dtype=np.int64))
-        if entry.name.endswith((".scales", "activation_ranges")):
+        if entry.name.endswith((".scales", "_center", "activation_ranges")):
             continue
         total += 2 * count if entry.name.endswith(".int4") else count
     return total
@@ -244,20 +249,33 @@ def _compare_outputs(
     if models[0].config.hidden_size != models[1].config.hidden_size:
         return None
     texts = options.texts or _data_texts(folders[0], options) or SAMPLE_TEXTS
-    probes = [_probe(folder, model, texts) for folder, model in zip(folders, models, strict=True)]
-    if len(probes[0]) != len(probes[1]):
+    first, second = (
+        _vectors(model, _encoded(folder, model.config, texts[:MAX_COMPARED]))
+        for folder, model in zip(folders, models, strict=True)
+    )
+    if first.shape != second.shape:
         return None  # one has a tokenizer and the other has none
-    first, second = (_vectors(model, probe) for model, probe in zip(models, probes, strict=True))
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     cosines = (first * second).sum(axis=1) / np.maximum(norms, 1e-12)
     return OutputDifference(len(cosines), float(cosines.mean()), float(cosines.min()))
 
 
-def _probe(folder: Path, model: AlbertModel, texts: Sequence[str]) -> list[list[int]]:
-    config = model.config
-    if not any(
-        (folder / name).exists() for name in ("spiece.model", "vocab.txt", "tokenizer.json")
-    ):
+def sample_ids(folder: Path, config: AlbertConfig, options: MeasureOptions) -> list[list[int]]:
+    """Return token ids to calibrate on: of the told texts, of those of the data, of samples of our own.
+
+    A folder without a tokenizer gets random ids.
+
+    Args:
+        folder: model folder with the tokenizer.
+        config: its configuration.
+        options: texts and data.
+    """
+    return _encoded(folder, config, options.texts or _data_texts(folder, options) or SAMPLE_TEXTS)
+
+
+def _encoded(folder: Path, config: AlbertConfig, texts: Sequence[str]) -> list[list[int]]:
+    names = ("spiece.model", "vocab.txt", "tokenizer.json")
+    if not any((folder / name).exists() for name in names):
         length = min(32, config.max_position_embeddings)
         return [ids.tolist() for ids in np.split(_random_ids(config.vocab_size, 8 * length), 8)]
     tokenizer = Tokenizer.from_pretrained(folder)
@@ -286,7 +304,7 @@ def _data_texts(folder: Path, options: MeasureOptions) -> tuple[str, ...]:
         source = load_source(job.data, job.task, encoding=job.encoding, on_bad_row=job.on_bad_row)
         table = source.eval or source.train
         column = (job.text_columns or task.table_schema.text_columns)[0]
-        rows = [str(row.values.get(column, "")) for row in table.rows[:32]]
+        rows = [str(row.values.get(column, "")) for row in table.rows[:MAX_TEXTS]]
     except (DataError, SettingsError, AttributeError, IndexError):
         return ()  # the scoring says what is wrong with the data
     return tuple(text for text in rows if text.strip())

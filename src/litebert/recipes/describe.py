@@ -18,6 +18,7 @@ from litebert.model.counting import (
     unshared_parameter_count,
 )
 from litebert.model.presets import PRESETS, preset
+from litebert.model.quantization import Quantization
 from litebert.recipes.run_folder import model_folder
 
 __all__ = ["ModelCosts", "describe", "find_config"]
@@ -73,11 +74,24 @@ class ModelCosts:
             f"({', '.join(f'{name} {count:,}' for name, count in self.parts.items() if count)})",
             f"  unshared       {self.unshared_parameters:,} at the same depth; sharing saves {saved:.1%}",
             f"  weights        {self.unique_bytes / 1e6:,.1f} MB in float32",
+            *_quantized(config),
             f"  operations     {self.flops_per_token / 1e6:,.1f} MFLOP per token at {LENGTH} tokens; none saved",
             f"  activations    {self.activation_bytes_training / 1e6:,.0f} MB to train on {BATCH_TOKENS:,} tokens, "
             f"{self.activation_bytes_inference / 1e6:,.0f} MB to predict",
             f"  read by        {'transformers and litebert' if self.model_type == 'albert' else 'litebert only'}",
         ]
+
+
+def _quantized(config: dict[str, Any]) -> list[str]:
+    """Say of a quantized folder what is stored as integers."""
+    table = config.get("litebert", {}).get("quantization")
+    if table is None:
+        return []
+    chosen = Quantization(**table)
+    return [
+        f"  quantized      weights {chosen.weights}, token table {chosen.embeddings}, activations "
+        f"{chosen.activations}; a byte or less a parameter in the file"
+    ]
 
 
 def describe(name: str) -> ModelCosts:
