@@ -1,7 +1,8 @@
 """Train, shrink and ship parameter-shared text encoders (ALBERT and its kin).
 
 The public names below are imported when they are first used, so `import litebert` needs neither
-torch nor time. `AlbertModel`, `AlbertWithHead` and `load` need the extra `train`.
+torch nor time. `AlbertModel`, `AlbertWithHead` and `Predictor` need the extra `train`, and so does
+`load` for a model folder that is no export.
 """
 
 from __future__ import annotations
