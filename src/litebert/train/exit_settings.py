@@ -19,7 +19,7 @@ class ExitSettings(Settings):
     labels of texts and of tokens."""
     random_depth: Literal["off", "uniform", "deep"] = "off"
     """End each pass after a depth drawn at random: all alike, or the deeper the more often (probability
-    proportional to the depth). Costs less than a whole pass; for shared blocks."""
+    proportional to the depth). Costs less than a whole pass."""
     first_depth: int = Field(default=1, ge=1, le=512)
     """Shallowest depth that is trained to answer."""
     depth_weights: Literal["depth", "equal"] = "depth"

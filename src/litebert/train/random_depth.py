@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from litebert.data.batch import Batch
 from litebert.errors import SettingsError
@@ -24,8 +24,8 @@ class RandomDepth:
     """A `StepLoss` that lets another one see a model of a random depth, anew for each micro-batch.
 
     The number comes from the generator that dropout draws from, which is seeded at each step: a
-    resumed run draws the same depths. Source: Fan et al. 2020, LayerDrop, drops any layers; here, as
-    in Dehghani et al. 2019, a shared block is stopped early.
+    resumed run draws the same depths. Source: Fan et al. 2020, LayerDrop. Differs from it: that drops
+    any layers; here a pass ends early, so that what was trained is what `--depth` runs.
     """
 
     def __init__(
@@ -57,13 +57,14 @@ class RandomDepth:
         """Return the terms at a depth drawn now.
 
         Raises:
-            SettingsError: the model has fewer depths, or weights that only some depths have.
+            SettingsError: the model has no depths, or fewer.
         """
         encoder = _encoder_of(model)
         law = depth_probabilities(encoder.num_depths, self._law, self._first)
         drawn = torch.multinomial(torch.tensor(law, dtype=torch.float64), 1)
         with _ending_after(encoder, self._first + int(drawn)):
-            return self._loss(model, batch)
+            first, *others = self._loss(model, batch)
+        return (LossTerm(first.name, first.total + _idle(encoder), first.count), *others)
 
     def chance(self, labels: NDArray[Any]) -> float | None:
         """Return the mean loss of the best constant answer, which is the same at all depths."""
@@ -100,11 +101,20 @@ def _encoder_of(model: nn.Module) -> Encoder:
     )
 
 
+def _idle(encoder: Encoder) -> Tensor:
+    """Zero, with a gradient of zero for what only later depths use.
+
+    Every weight then has a gradient at every step, which exchange between ranks counts on.
+    """
+    parts = [weight.sum() for weight in encoder.parameters() if weight.requires_grad]
+    return torch.stack(parts).sum() * 0 if parts else torch.zeros(())
+
+
 @contextmanager
 def _ending_after(encoder: Encoder, depth: int) -> Generator[None]:
     """Let the encoder stop after a depth meanwhile."""
     before = encoder.active_depth
-    encoder.set_active_depth(depth)
+    encoder.set_active_depth(depth, allow_idle=True)
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ import torch
 
 from litebert.checkpoint.folder import load_model
 from litebert.errors import SettingsError
+from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.finetune.job import open_run, start_run
 from litebert.recipes.finetune.run import new_model, run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
@@ -79,7 +80,9 @@ def test_random_depth_wraps_any_loss(table: Path, tmp_path: Path) -> None:
     assert isinstance(work_of(plan).step_loss, RandomDepth)
     assert any("deeper ones more often" in line for line in plan.describe())
     tags = tmp_path / "tags.conll"
-    tags.write_text("".join(f"Anna B-PER\nsings O\nsong{n} O\n\n" for n in range(30)), encoding="utf-8")
+    tags.write_text(
+        "".join(f"Anna B-PER\nsings O\nsong{n} O\n\n" for n in range(30)), encoding="utf-8"
+    )
     plan = make_plan(
         settings(tags, "tiny", "exits.random_depth=uniform", "exits.heads=true", task="tagging")
     )
@@ -96,10 +99,6 @@ def test_random_depth_wraps_any_loss(table: Path, tmp_path: Path) -> None:
         (["exits.random_depth=deep", "exits.depth_weights=equal"], "exits.depth_weights is for"),
         (["exits.heads=true", "train.gradient_checkpointing=true"], "would save nothing"),
         (["exits.heads=true", "loss.r_drop=1"], "the depths of one; choose one"),
-        (
-            ["exits.random_depth=deep", 'model.config.litebert={sharing="none"}'],
-            "would not train",
-        ),
         (["exits.heads=maybe"], "exits.heads"),
     ],
 )
@@ -117,3 +116,13 @@ def test_examples_compared_with_each_other_have_one_depth(tmp_path: Path) -> Non
     told = settings(pairs, "tiny", "exits.random_depth=uniform", task="similarity")
     with pytest.raises(SettingsError, match=r"compares the examples of a batch with each other"):
         make_plan(told)
+
+
+def test_a_student_learns_at_every_depth() -> None:
+    told = {"student": {"source": "tiny"}, "distill": {"hidden": 1.0}}
+    assert build_settings(DistillRun, told).exits.is_off
+    run = build_settings(DistillRun, told, overrides=["exits.random_depth=deep"])
+    assert run.exits.random_depth == "deep"
+    for wrong in ("exits.heads=true", "exits.distill=0.5"):
+        with pytest.raises(SettingsError, match="trained on labels, with `litebert train`"):
+            build_settings(DistillRun, told, overrides=[wrong])

@@ -172,9 +172,16 @@ def test_micro_batches_add_up(form: str) -> None:
         torch.testing.assert_close(split[name], value, atol=ATOL, rtol=1e-4)
 
 
-def test_a_shallow_pass_leaves_no_weight_without_gradient() -> None:
-    model, batch = build("classes"), collate(examples_of("classes"))
-    loss = RandomDepth(ExitLoss(FinetuneLoss("classes"), distill=1.0), "uniform")
+@pytest.mark.parametrize("options", [{}, {"sharing": "none"}, {"lora_rank": 2}])
+def test_a_shallow_pass_leaves_no_weight_without_gradient(options: Any) -> None:
+    model, batch = build("classes", litebert=options), collate(examples_of("classes"))
+    if options:
+        model.exits = None
+    loss = (
+        RandomDepth(LabelledLoss())
+        if options
+        else RandomDepth(ExitLoss(FinetuneLoss("classes"), distill=1.0), "uniform")
+    )
     for seed in range(6):
         torch.manual_seed(seed)
         found = gradient(model, loss, batch, 1000)

@@ -18,6 +18,7 @@ from litebert.recipes.distill.reading import is_shard_folder, read_file
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.distill.student import StudentChoice, choose_student
 from litebert.recipes.run_folder import model_folder
+from litebert.train.random_depth import depth_probabilities
 
 if TYPE_CHECKING:
     from litebert.tasks.classification import SequenceClassification
@@ -127,6 +128,8 @@ def make_plan(settings: DistillRun) -> DistillPlan:
         student = choose_student(settings, folder, shards=None, is_task=is_task)
         _check_pieces(settings, teacher, student)
         inputs = file_inputs(found, settings, teacher, student.tokenizer)
+    if settings.exits.random_depth != "off":
+        depth_probabilities(student.config.num_hidden_layers, "uniform", settings.exits.first_depth)
     limit = student.config.max_position_embeddings
     if data.max_length > min(limit, teacher.max_length):
         raise SettingsError(

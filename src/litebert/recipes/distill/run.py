@@ -22,12 +22,15 @@ from litebert.train.device import choose_device
 from litebert.train.events import OnEvent
 from litebert.train.loop import fit
 from litebert.train.precision import choose_precision
+from litebert.train.random_depth import RandomDepth
 from litebert.train.source import BatchSource
 from litebert.train.state import FitResult
 from litebert.train.stop import StopRequest
 
 if TYPE_CHECKING:
+    from litebert.recipes.distill.settings import DistillRun
     from litebert.recipes.run_folder import RunFolder
+    from litebert.train.micro import StepLoss
 
 __all__ = ["DistillOutcome", "run_plan"]
 
@@ -115,12 +118,19 @@ def run_plan(
         resume=resume,
         on_event=on_event,
         stop=stop,
-        step_loss=DistillLoss(settings.distill, cache),
+        step_loss=_step_loss(settings, cache),
     )
     if result.status != "interrupted":
         student = model.student.cpu()
         save_model(student, folder.last, plan.student.tokenizer, task=_task_of(plan))
     return DistillOutcome(plan, result, *marks)
+
+
+def _step_loss(settings: DistillRun, cache: TeacherCache) -> StepLoss:
+    loss, exits = DistillLoss(settings.distill, cache), settings.exits
+    if exits.random_depth == "off":
+        return loss
+    return RandomDepth(loss, exits.random_depth, exits.first_depth)
 
 
 def _source(plan: DistillPlan, cache: TeacherCache) -> BatchSource:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from litebert.objectives.distill import DistillSettings
 from litebert.settings import Settings
+from litebert.train.exit_settings import ExitSettings
 from litebert.train.settings import TrainSettings
 
 __all__ = ["DistillCheck", "DistillData", "DistillRun", "DistillStudent", "DistillTrain"]
@@ -79,10 +80,18 @@ class DistillRun(Settings):
     data: DistillData = DistillData()
     distill: DistillSettings
     checks: tuple[DistillCheck, ...] = ()
+    exits: ExitSettings = ExitSettings()
+    """`random_depth` lets the student answer at every depth; classifiers of depths are trained on labels,
+    with `litebert train`."""
     train: DistillTrain = DistillTrain()
 
     @model_validator(mode="after")
     def _check(self) -> DistillRun:
         if self.train.patience is not None:
             raise ValueError("train.patience has no use here: leave it out")
+        if self.exits.heads or self.exits.distill:
+            raise ValueError(
+                "exits.heads: classifiers of depths are trained on labels, with `litebert train`; here "
+                "exits.random_depth teaches every depth"
+            )
         return self

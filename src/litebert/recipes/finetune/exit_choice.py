@@ -92,14 +92,3 @@ def _check(plan: Any) -> None:
             "exits.random_depth draws a depth for each part of a batch, but this task compares the "
             "examples of a batch with each other; leave it out"
         )
-    if settings.random_depth != "off":
-        _check_plan_of(plan, settings.first_depth)
-
-
-def _check_plan_of(plan: Any, first_depth: int) -> None:
-    """Refuse blocks that only later depths use before training, not in its first step."""
-    from litebert.checkpoint.skeleton import skeleton
-    from litebert.model.encoder import Encoder
-
-    with skeleton():
-        Encoder(plan.model.config).set_active_depth(first_depth)
