@@ -1,6 +1,6 @@
 """The packed graph: rows that hold several sequences, one loop over the depths.
 
-Interface: docs/explanation/exported-graph.md.
+Interface: docs/reference/exported-folder.md.
 """
 
 from __future__ import annotations
