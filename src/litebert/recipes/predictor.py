@@ -16,7 +16,6 @@ from litebert.model.packing import Packing
 from litebert.recipes.run_folder import model_folder
 from litebert.runtime.text_model import BATCH_TOKENS, Pooling, TextModel
 from litebert.tasks.base import TASK_FILE, Task, load_task
-from litebert.tasks.long_texts import encode_texts, gather_texts
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.device import torch_threads
 from litebert.train.evaluate import batches_by_length, predict_outputs
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import NDArray
 
-    from litebert.data.examples import Example
     from litebert.model.albert import AlbertWithHead
     from litebert.recipes.exit_run import ExitRun
 
@@ -76,18 +74,6 @@ class Predictor(TextModel):
             outputs = predict_outputs(self.model, examples, batch_tokens=batch_tokens)
         assert outputs is not None  # noqa: S101 - only a stop request gives None
         return outputs
-
-    def logits(
-        self, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
-    ) -> Float[np.ndarray, "N C"]:
-        """Return the outputs of the head, one row for each example; of windows their mean."""
-        if getattr(self.task, "stride", None) is None:
-            return super().logits(examples, batch_tokens=batch_tokens)
-        windows, bounds = encode_texts(self.required_task, examples, self.tokenizer)
-        if not windows:
-            return super().logits(examples, batch_tokens=batch_tokens)
-        rows = np.concatenate(self.outputs(windows, batch_tokens=batch_tokens))
-        return gather_texts(rows, bounds)
 
     def pooled(
         self,

@@ -16,6 +16,7 @@ import numpy as np
 from litebert.data.batch import EncodedExample
 from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.tasks.base import TASK_FILE
+from litebert.tasks.long_texts import encode_texts, gather_texts
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -104,16 +105,17 @@ class TextModel(ABC):
     def logits(
         self, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
     ) -> Float[np.ndarray, "N C"]:
-        """Return the raw outputs of the head, one row for each example, in order."""
+        """Return the raw outputs of the head, one row for each example, in order.
+
+        Of a text that is read in windows the row is the mean of theirs.
+        """
         task = self.required_task
-        encoded = [
-            task.encode(example, self.tokenizer, index=index)
-            for index, example in enumerate(examples)
-        ]
         _require_budget(batch_tokens)
-        if not encoded:
+        if not examples:
             return np.empty((0, len(task.config_labels())))
-        return np.concatenate(self.outputs(encoded, batch_tokens=batch_tokens))
+        windows, bounds = encode_texts(task, examples, self.tokenizer)
+        rows = np.concatenate(self.outputs(windows, batch_tokens=batch_tokens))
+        return gather_texts(rows, bounds)
 
     def answers(self, records: Sequence[Any], *, batch_tokens: int = BATCH_TOKENS) -> list[Answer]:
         """Return one answer for each record of the model's task, in order.
