@@ -58,9 +58,10 @@ SPLIT = {"eval_fraction": 0.21}
 """10 of the 48 articles of the SQuAD 1.1 development file."""
 TASKS: dict[str, Row] = {
     **{
-        name: Row("GLUE", f"glue/{name}", f"glue/{name.lower()}")
-        for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QNLI", "RTE", "WNLI")
+        name: Row("GLUE", f"glue/{name}", f"glue/{name.lower().replace('-', '')}")
+        for name in ("CoLA", "SST-2", "MRPC", "STS-B", "RTE", "WNLI")
     },
+    "QNLI (part)": Row("GLUE", "glue_subsets/QNLI", "glue/qnli"),
     "QQP (part)": Row("GLUE", "glue_subsets/QQP", "glue/qqp"),
     "MNLI (part)": Row("GLUE", "glue_subsets/MNLI", "glue/mnli"),
     "SQuAD 1.1": Row("Questions", "squad/dev-v1.1.json.zip", "squad", data=SPLIT),

@@ -285,10 +285,13 @@ def noted(**values: object) -> Callable[[onnx.ModelProto], object]:
 
 def renamed_input(model: onnx.ModelProto) -> None:
     model.graph.input[0].name = "other_ids"
-    for node in model.graph.node:
-        for i, name in enumerate(node.input):
-            if name == "input_ids":
-                node.input[i] = "other_ids"
+    graphs = [model.graph]
+    while graphs:
+        for node in graphs.pop().node:
+            graphs += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+            for i, name in enumerate(node.input):
+                if name == "input_ids":
+                    node.input[i] = "other_ids"
 
 
 def no_hidden(model: onnx.ModelProto) -> None:
