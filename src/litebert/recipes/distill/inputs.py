@@ -69,7 +69,9 @@ def shard_inputs(
     texts = _shard_texts(shards, settings, tokenizer, data.max_examples)
     held_out = shards.folder / EVAL_FOLDER
     if held_out.is_dir():
-        others = _shard_texts(ShardSet.open(held_out), settings, tokenizer, data.eval_examples)
+        others = _shard_texts(
+            ShardSet.open(held_out), settings, tokenizer, data.eval_examples, held_out=True
+        )
         return Inputs(
             texts, len(texts), others, range(len(others)), texts, others, "documents held out"
         )
@@ -126,7 +128,12 @@ def _learnt(count: int, wanted: int) -> int:
 
 
 def _shard_texts(
-    shards: ShardSet, settings: DistillRun, tokenizer: Tokenizer, limit: int | None
+    shards: ShardSet,
+    settings: DistillRun,
+    tokenizer: Tokenizer,
+    limit: int | None,
+    *,
+    held_out: bool = False,
 ) -> ShardTexts:
     data, seed = settings.data, settings.train.seed
     index = ChunkIndex.build(
@@ -135,4 +142,6 @@ def _shard_texts(
         short_fraction=data.short_fraction,
         seed=seed,
     )
-    return ShardTexts(index, tokenizer, seed=seed, limit=limit)
+    return ShardTexts(
+        index, tokenizer, seed=seed, limit=limit, replaced=data.replaced_fraction * (not held_out)
+    )

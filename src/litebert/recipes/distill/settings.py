@@ -23,6 +23,9 @@ class DistillData(Settings):
     """Tokens of a text, special ones included."""
     short_fraction: float = Field(default=0.8, ge=0, le=1)
     """Share of texts with a shorter random length."""
+    replaced_fraction: float = Field(default=0.0, ge=0, le=1)
+    """Share of the pieces of every second text of shards that random pieces take the place of: the
+    teacher answers to any text, and so every piece of the vocabulary is learnt, also rare ones."""
     max_examples: int | None = Field(default=None, ge=64, le=1_000_000_000)
     """Texts that are used, drawn from all; None: all. Fewer are asked about once and seen often."""
     eval_examples: int = Field(default=512, ge=1, le=1_000_000)

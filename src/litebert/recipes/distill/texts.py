@@ -27,7 +27,13 @@ class ShardTexts:
     """
 
     def __init__(
-        self, index: ChunkIndex, tokenizer: Tokenizer, *, seed: int, limit: int | None = None
+        self,
+        index: ChunkIndex,
+        tokenizer: Tokenizer,
+        *,
+        seed: int,
+        limit: int | None = None,
+        replaced: float = 0.0,
     ) -> None:
         """Choose an order.
 
@@ -36,11 +42,15 @@ class ShardTexts:
             tokenizer: of the shards.
             seed: of the order.
             limit: most texts; None: all.
+            replaced: share of the pieces of every second text that random pieces take the place of.
         """
         rng = np.random.default_rng(np.random.SeedSequence([seed, len(index)]))
         self._chunks = rng.permutation(len(index))[:limit]
         self._index = index
         self._ends = (tokenizer.cls_id, tokenizer.sep_id)
+        special = (*self._ends, tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id)
+        self._plain = (max(special) + 1, tokenizer.vocab_size)
+        self._seed, self._replaced = seed, replaced
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -50,6 +60,8 @@ class ShardTexts:
         """Hex digest of the shards, how they are cut, and the order."""
         digest = hashlib.sha256(f"{self._index.fingerprint} {self._ends}".encode())
         digest.update(self._chunks.astype("<i8").tobytes())
+        if self._replaced:
+            digest.update(f"{self._seed} {self._replaced} {self._plain}".encode())
         return digest.hexdigest()
 
     @property
@@ -63,6 +75,10 @@ class ShardTexts:
         ids = np.empty(len(chunk) + SPECIALS, np.int32)
         ids[0], ids[-1] = self._ends
         ids[1:-1] = chunk.ids
+        if self._replaced and number % 2:
+            rng = np.random.default_rng(np.random.SeedSequence([self._seed, number]))
+            places = 1 + np.flatnonzero(rng.random(len(chunk)) < self._replaced)
+            ids[places] = rng.integers(*self._plain, len(places))
         return EncodedExample(ids, np.zeros(len(ids), np.int32), None, number)
 
 
