@@ -160,7 +160,10 @@ def test_the_command_chooses_and_writes(
     assert found["full"]["score"] == 1.0
     assert found["chosen"]["score"] >= 0.9
     good = [p for p in found["points"] if p["sentences_per_second"] and p["score"] >= 0.9]
-    assert found["chosen"]["sentences_per_second"] == max(p["sentences_per_second"] for p in good)
+    best = max(p["sentences_per_second"] for p in good)
+    fast = [p for p in good if p["sentences_per_second"] >= 0.95 * best]
+    assert found["chosen"] in fast
+    assert found["chosen"]["score"] == max(p["score"] for p in fast)
     card = (folder / "README.md").read_text()
     assert card.count("## Depth and speed") == 1
     assert "plots/exits.svg" in card
