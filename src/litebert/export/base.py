@@ -81,6 +81,7 @@ class ExportedFile:
         precision: number format.
         bytes: size of its files.
         difference: how far it is from torch.
+        milliseconds: processor time of one text of 128 tokens (or as many as fit), on one thread.
         facts: what else is told of it.
     """
 
@@ -89,6 +90,7 @@ class ExportedFile:
     precision: str
     bytes: int
     difference: Difference
+    milliseconds: float
     facts: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +106,7 @@ class ExportedFile:
             "least_token_cosine": found.least_cosine if found.cosines[1] else None,
             "mean_token_cosine": found.mean_cosine if found.cosines[1] else None,
             "probes": found.probes,
+            "milliseconds": round(self.milliseconds, 2),
             **self.facts,
         }
 
@@ -119,6 +122,7 @@ def verify(
     name = next(iter(artifact.files))
     compare = referee.packed if artifact.form == "packed" else referee.plain
     difference = compare(artifact.run)
+    milliseconds = referee.milliseconds(artifact.run, is_packed=artifact.form == "packed")
     allowed = exporter.tolerances.get(artifact.precision)
     if allowed is not None and not difference.relative <= allowed:
         raise ExportError(
@@ -139,5 +143,6 @@ def verify(
         artifact.precision,
         sum(len(data) for data in artifact.files.values()),
         difference,
+        milliseconds,
         artifact.facts,
     )

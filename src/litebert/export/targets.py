@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from litebert.export.base import EXPORTERS
 from litebert.export.onnx.exporter import OnnxExporter
+from litebert.export.openvino.exporter import OpenVinoExporter
 
-__all__ = ["EXPORTERS", "OnnxExporter"]
+__all__ = ["EXPORTERS", "OnnxExporter", "OpenVinoExporter"]

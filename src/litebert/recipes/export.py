@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["export_model", "file_line", "report_lines"]
 
 _PACKAGES = {"onnx": ("onnx", "export")}
-_HEADER = f"{'file':<32}  {'MB':>8}  {'difference':>10}  {'agreement':>9}  worst token"
+_HEADER = (
+    f"{'file':<32}  {'MB':>8}  {'difference':>10}  {'agreement':>9}  {'worst token':>11}  ms at 128"
+)
 
 
 def export_model(
@@ -35,7 +37,8 @@ def export_model(
         target: name of an export target.
         folder: the model folder.
         out: where to.
-        precisions: number formats, each given alone or several with commas; none: fp32 and int8.
+        precisions: number formats, each alone or several with commas; none: fp32 and int8, as far as
+            the target has them.
         plain: whether to write the graphs for other runtimes too.
         overwrite: replace an older export.
         least_agreement: cosine of int8 outputs with torch's, below which nothing is written, 0 to 1.
@@ -46,7 +49,7 @@ def export_model(
         MissingDependencyError: a package is missing.
         CheckpointError, ExportError: as `export_and_verify`.
     """
-    wanted = [name.strip() for given in precisions for name in given.split(",")] or ["fp32", "int8"]
+    wanted = [name.strip() for given in precisions for name in given.split(",")]
     if len(set(wanted)) != len(wanted):
         raise SettingsError(f"precision {', '.join(wanted)}: name each once")
     if not 0.0 <= least_agreement <= 1.0:
@@ -61,8 +64,9 @@ def export_model(
             raise
         name, extra = _PACKAGES[package]
         raise MissingDependencyError(name, extra=extra, purpose="litebert export") from error
-    EXPORTERS.get(target)
-    options = Options(tuple(wanted), plain, least_agreement)
+    known = EXPORTERS.get(target)().precisions
+    chosen = wanted or [name for name in ("fp32", "int8") if name in known]
+    options = Options(tuple(chosen), plain, least_agreement)
     return export_and_verify(target, folder, out, options, overwrite=overwrite, on_file=on_file)
 
 
@@ -71,7 +75,7 @@ def file_line(item: ExportedFile) -> str:
     cosine = f"{item.difference.least_cosine:.5f}" if item.difference.cosines[1] else "-"
     return (
         f"{item.name:<32}  {item.bytes / 1e6:>8.2f}  {item.difference.max_difference:>10.1e}  "
-        f"{item.difference.agreement:>9.5f}  {cosine}"
+        f"{item.difference.agreement:>9.5f}  {cosine:>11}  {item.milliseconds:.1f}"
     )
 
 

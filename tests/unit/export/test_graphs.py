@@ -218,7 +218,7 @@ def test_a_shared_block_is_written_once_whatever_the_depth() -> None:
         names = [tensor.name for tensor in proto.graph.initializer]
         assert len(set(names)) == len(names)
         assert sum(name.endswith("up.weight") for name in names) == 1
-        counts.append(len(all_nodes(proto.graph)))
+        counts.append(len(all_nodes(proto.graph.node)))
     assert counts[0] == counts[1] == GOLDEN_NODES
 
 
@@ -229,7 +229,7 @@ GOLDEN_NODES = 56
 def test_each_distinct_sub_layer_is_written_once() -> None:
     source = Source.of(tiny(litebert={"sharing": "attention_only"}))
     proto = packed_model(source.parts, FloatPrecision())
-    kinds = [node.op_type for node in all_nodes(proto.graph)]
+    kinds = [node.op_type for node in all_nodes(proto.graph.node)]
     assert kinds.count("Softmax") == 1 and kinds.count("Gelu") == 4 and kinds.count("Loop") == 1
 
 

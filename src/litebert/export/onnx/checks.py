@@ -10,7 +10,14 @@ from litebert.errors import ExportError
 from litebert.export.onnx.parts import ModelParts
 from litebert.export.onnx.writer import all_nodes
 
-__all__ = ["check_products", "check_stored", "stored_bytes", "unique_bytes"]
+__all__ = [
+    "ALLOWANCE",
+    "CONSTANT_BYTES",
+    "check_products",
+    "check_stored",
+    "stored_bytes",
+    "unique_bytes",
+]
 
 ALLOWANCE: Final = 1.05
 """Bytes of stored arrays over those of the model's weights, each counted once."""
@@ -59,7 +66,7 @@ def check_products(proto: onnx.ModelProto) -> None:
         ExportError: it does.
     """
     constant = {tensor.name for tensor in proto.graph.initializer}
-    nodes = all_nodes(proto.graph)
+    nodes = all_nodes(proto.graph.node)
     for node in nodes:  # in order, so that what a node reads is known
         if node.op_type in _FOLDED and all(name in constant for name in node.input):
             constant.update(node.output)

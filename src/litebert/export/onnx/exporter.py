@@ -58,7 +58,7 @@ def _artifact(source: Source, precision: Precision, write: Write, path: str) -> 
     data = proto.SerializeToString()
     parse_onnx(data)  # what our own reader would refuse must not be written
     form = "packed" if write is packed_model else "plain"
-    counts = Counter(node.op_type for node in all_nodes(proto.graph))
+    counts = Counter(node.op_type for node in all_nodes(proto.graph.node))
     facts: dict[str, Any] = {
         "opset": OPSET,
         "nodes": sum(counts.values()),

@@ -6,7 +6,7 @@ that a constant is stored once, in the outermost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -125,12 +125,16 @@ class GraphWriter:
         self.add_output(name, TensorProto.FLOAT if dtype is None else dtype, shape)
 
     def graph(self, name: str) -> onnx.GraphProto:
-        """Return the graph; the outermost with its constants."""
+        """Return the graph; the outermost with the constants that something reads."""
+        used = {item.name for item in self._inputs}
+        for node in all_nodes(self._nodes):
+            used.update(node.input)
         stored = [
             numpy_helper.from_array(np.ascontiguousarray(value), key)
             if np.ndim(value)
             else numpy_helper.from_array(np.asarray(value), key)
             for key, value in self._constants.items()
+            if key in used
         ]
         return helper.make_graph(self._nodes, name, self._inputs, self._outputs, stored)
 
@@ -138,7 +142,7 @@ class GraphWriter:
         """Return the whole model, with the domains that it uses."""
         graph = self.graph(name)
         opsets = [helper.make_opsetid("", OPSET)]
-        if any(node.domain == MICROSOFT for node in all_nodes(graph)):
+        if any(node.domain == MICROSOFT for node in all_nodes(graph.node)):
             opsets.append(helper.make_opsetid(MICROSOFT, 1))
         made = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="litebert"
@@ -147,12 +151,12 @@ class GraphWriter:
         return made
 
 
-def all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+def all_nodes(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """Return the nodes of a graph and of all graphs inside it."""
     found: list[onnx.NodeProto] = []
-    for node in graph.node:
+    for node in nodes:
         found.append(node)
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
-                found.extend(all_nodes(attribute.g))
+                found.extend(all_nodes(attribute.g.node))
     return found

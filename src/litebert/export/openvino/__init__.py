@@ -1,0 +1,1 @@
+"""OpenVINO: the plain ONNX graph in its own format."""
