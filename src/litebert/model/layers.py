@@ -35,7 +35,13 @@ _JOINED: Final = ("query", "key", "value")
 
 
 class Rounding(Protocol):
-    """Rounds what enters the projections of a quantized model; see `rounding.py`."""
+    """Changes what enters the projections: rounds it (`rounding.py`), or masks it.
+
+    Attributes:
+        reaches_updates: whether low-rank updates of single depths meet the change, too.
+    """
+
+    reaches_updates: bool
 
     def begin_step(self, step: int, ranges: Tensor | None) -> None:
         """Say which step of the plan runs next."""
@@ -169,6 +175,7 @@ class Attention(nn.Module):
         entering = context
         if self.rounding is not None:
             entering = self.rounding("output", context, self.output_center)
+            context = entering if self.rounding.reaches_updates else context
         update = functional.linear(entering, self.output.weight, self.output.bias)
         if adapter is not None:
             update = adapter.add("output", context, update)
@@ -294,6 +301,7 @@ class FeedForward(nn.Module):
             is_down = name == "down"
             center = self.down_center if is_down else self.up_center
             entering = self.rounding("down" if is_down else "up", inputs, center)
+            inputs = entering if self.rounding.reaches_updates else inputs
         result = functional.linear(entering, layer.weight, layer.bias)
         return result if adapter is None else adapter.add(name, inputs, result)
 

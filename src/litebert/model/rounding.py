@@ -90,6 +90,8 @@ class ActivationRounding:
         watcher: while calibrating: is given (step, site, numbers less their center).
     """
 
+    reaches_updates = False
+
     def __init__(self, *, is_on: bool = True) -> None:
         self.is_on = is_on
         self.watcher: Callable[[int, Site, Tensor], None] | None = None

@@ -150,6 +150,15 @@ class SpmPieces:
     def _comma_ids(self) -> frozenset[int]:
         return frozenset(i for i, piece in enumerate(self.model.pieces) if _ends_in_comma(piece))
 
+    def comma_closure(self) -> frozenset[int]:
+        """Return the pieces that splitting of pieces such as "9," goes through, these included."""
+        found: set[int] = set(self._comma_ids)
+        for token_id in self._comma_ids:
+            inner = self.model.pieces[token_id][:-1].replace(BLANK, "")
+            found.update(cast(list[int], self._processor.encode(inner, out_type=int)))
+            found.update(self._parts_of(token_id))
+        return frozenset(found)
+
     def _pieces(self, clean: str) -> list[str]:
         """Return the pieces of cleaned text; unknown ones as the text they stand for."""
         result: list[str] = []

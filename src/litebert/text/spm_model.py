@@ -9,14 +9,15 @@ Source: `sentencepiece_model.proto` of google/sentencepiece (field numbers and d
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from litebert.errors import CheckpointError
 
-__all__ = ["BYTE", "CONTROL", "NORMAL", "UNKNOWN", "USER_DEFINED", "SpmModel", "parse_spm"]
+__all__ = ["BYTE", "CONTROL", "NORMAL", "UNKNOWN", "USER_DEFINED", "SpmModel", "keep_pieces",
+           "parse_spm"]  # fmt: skip
 
 NORMAL: Final = 1
 UNKNOWN: Final = 2
@@ -28,6 +29,7 @@ BYTE: Final = 6
 MAX_PIECES: Final = 2_000_000
 """More pieces than any published vocabulary; above it the file is refused."""
 
+_SELF_TEST: Final = 4
 _UNIGRAM: Final = 1
 _MODEL_TYPES: Final = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
@@ -74,6 +76,36 @@ def parse_spm(data: bytes, path: Path | None = None) -> SpmModel:
             "copy it again from its source",
             path=path,
         ) from error
+
+
+def keep_pieces(data: bytes, kept: Collection[int]) -> bytes:
+    """Return a serialized model with some of its pieces, in the same order, all else as it was.
+
+    Samples for a self-test are left out: they may need pieces that are gone.
+
+    Args:
+        data: a model that `parse_spm` takes.
+        kept: ids of the pieces that stay.
+    """
+    result = bytearray()
+    number = 0
+    for field, value in _fields(data):
+        if field == 1:
+            number += 1
+            if number - 1 not in kept:
+                continue
+        if field == _SELF_TEST or isinstance(value, int):
+            continue
+        result += _as_varint(field << 3 | 2) + _as_varint(len(value)) + value
+    return bytes(result)
+
+
+def _as_varint(number: int) -> bytes:
+    result = bytearray()
+    while number > 0x7F:
+        result.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*result, number])
 
 
 def _parse(data: bytes) -> SpmModel:

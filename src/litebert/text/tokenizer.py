@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from operator import index
 from pathlib import Path
 from typing import Final, SupportsIndex
@@ -12,6 +13,7 @@ from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.text.encoding import Encoding, PieceText
 from litebert.text.fast import FastPieces
 from litebert.text.folder import read_pieces
+from litebert.text.narrow import narrow_pieces
 from litebert.text.pairs import CHARACTERS_PER_TOKEN, Keep, Truncation, assemble
 from litebert.text.save import tokenizer_files, write_files
 from litebert.text.spiece import SpmPieces
@@ -25,6 +27,17 @@ _PADDING_ROWS: Final = 1024
 """More spare rows than this in an embedding table are worth a word in the log."""
 
 _log = logging.getLogger(__name__)
+
+
+USED_CHUNK: Final = 1000
+"""Texts encoded together."""
+
+
+def batched(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield lists of at most `size` texts."""
+    source = iter(texts)
+    while chunk := list(islice(source, size)):
+        yield chunk
 
 
 class Tokenizer:
@@ -183,6 +196,36 @@ class Tokenizer:
     def unknown_count(self, encoding: Encoding) -> int:
         """Return how many pieces of the encoding are unknown."""
         return encoding.ids.count(self.unk_id)
+
+    def used_ids(self, texts: Iterable[str]) -> set[int]:
+        """Return the ids that whole texts consist of.
+
+        Raises:
+            DataError: not strings.
+        """
+        used: set[int] = set()
+        for chunk in batched(texts, USED_CHUNK):
+            for row in self._pieces.encode_batch(chunk):
+                used.update(row)
+        return used
+
+    def narrowed(self, used: Collection[int]) -> tuple[Tokenizer, list[int]]:
+        """Return the tokenizer without pieces that are not needed for texts of `used` ids.
+
+        Every such text has the same pieces as before; single characters stay, so that other texts
+        have pieces, too, only shorter ones.
+
+        Args:
+            used: result of `used_ids`.
+
+        Returns:
+            The tokenizer, and the old id of each of its ids, rising.
+
+        Raises:
+            CheckpointError: the folder has only a `tokenizer.json`, whose pipeline is not known.
+        """
+        pieces, old = narrow_pieces(self._pieces, used)
+        return Tokenizer(pieces), old
 
     def files(self, max_length: int = MODEL_MAX_LENGTH) -> dict[str, bytes]:
         """Return file name -> contents of everything that `save_pretrained` writes."""
