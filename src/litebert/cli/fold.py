@@ -53,7 +53,10 @@ def fold(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
-    """Turn an unshared encoder into a shared one; heal it with `litebert distill`."""
+    """Fold the blocks of a BERT into a shared one.
+
+    What comes out is a start; heal it with `litebert distill`.
+    """
     from litebert.compress.fold import FoldOptions, Keep
     from litebert.errors import SettingsError
     from litebert.recipes.compress_measure import MeasureOptions
