@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from litebert.errors import ExportError
+from litebert.export.probes import Probe, packed_probes, padded_inputs
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.packing import Packing
 from litebert.model.span_layout import END_COLUMN, RANK_COLUMN, START_BEAM
 
-__all__ = ["Difference", "Probe", "Referee", "Runner", "compare_one", "packed_probes", "reference"]
+__all__ = ["Difference", "Referee", "Runner", "compare_one", "reference"]
 
 Array = NDArray[Any]
 Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -24,50 +25,8 @@ Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 EXTRAS: Final = frozenset({"exit_depth", "hidden_out"})
 """Outputs of a packed graph that torch has no twin of."""
-LENGTHS: Final = (1, 7, 128, 512)
-SEED: Final = 3
 MASKED: Final = -1e29
 """Log-probabilities below mean "cannot be", whatever the number."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Probe:
-    """Sequences, laid into rows.
-
-    Attributes:
-        rows: for each row its sequences and gaps, in order: (sequence or None, slots).
-        slots: width of the rows.
-        depth: depths to run; None: the default of the graph.
-    """
-
-    sequences: tuple[Array, ...]
-    types: tuple[Array, ...]
-    rows: tuple[tuple[tuple[int | None, int], ...], ...]
-    slots: int
-    depth: int | None
-
-    def inputs(self) -> tuple[dict[str, Array], list[Array]]:
-        """Return the inputs of a packed graph, and the flat slots of each sequence."""
-        shape = (len(self.rows), self.slots)
-        names = ("input_ids", "token_type_ids", "position_ids", "sequence_ids")
-        made: dict[str, Array] = {name: np.zeros(shape, np.int64) for name in names}
-        slots: list[Array] = [np.empty(0, np.int64)] * len(self.sequences)
-        for number, row in enumerate(self.rows):
-            at = 0
-            for place, (sequence, width) in enumerate(row):
-                if sequence is not None:
-                    part = slice(at, at + width)
-                    made["input_ids"][number, part] = self.sequences[sequence]
-                    made["token_type_ids"][number, part] = self.types[sequence]
-                    made["position_ids"][number, part] = np.arange(width)
-                    made["sequence_ids"][number, part] = place + 1
-                    slots[sequence] = number * self.slots + np.arange(at, at + width)
-                at += width
-        made["first_positions"] = np.array([at[0] for at in slots], np.int64)
-        made["masked_positions"] = np.concatenate([at[: 1 + len(at) // 3] for at in slots])
-        if self.depth is not None:
-            made["depth"] = np.array(self.depth, np.int64)
-        return made, slots
 
 
 @dataclass(slots=True)
@@ -140,50 +99,6 @@ class Difference:
             self.least_cosine = min(self.least_cosine, float(cosine.min()))
             total, count = self.cosines
             self.cosines = (total + float(cosine.sum()), count + cosine.size)
-
-
-def packed_probes(model: AlbertModel | AlbertWithHead) -> Iterator[Probe]:
-    """Yield what a packed graph is compared on: lengths, packings, gaps, batches, depths."""
-    config = model.config
-    limit = config.max_position_embeddings if config.litebert.has_position_table else LENGTHS[-1]
-    lengths = sorted({min(length, limit) for length in LENGTHS})
-    generator = np.random.default_rng(SEED)
-    drawn = [generator.integers(0, config.vocab_size, length) for length in lengths]
-    extra = [min(5, limit), min(3, limit)]
-    drawn += [generator.integers(0, config.vocab_size, length) for length in extra]
-    types = [_segments(len(ids), config.type_vocab_size) for ids in drawn]
-    depths = config.num_hidden_layers
-
-    def probe(rows: list[list[int | None]], gaps: int = 2, depth: int | None = None) -> Probe:
-        used = sorted({n for row in rows for n in row if n is not None})
-        spots = [[(n, gaps if n is None else len(drawn[n])) for n in row] for row in rows]
-        width = max(sum(size for _, size in row) for row in spots)
-        local = {n: place for place, n in enumerate(used)}
-        return Probe(
-            tuple(drawn[n] for n in used),
-            tuple(types[n] for n in used),
-            tuple(
-                tuple((None if n is None else local[n], size) for n, size in row) for row in spots
-            ),
-            width,
-            depth,
-        )
-
-    for number in range(len(lengths)):  # alone
-        yield probe([[number]])
-    short, other = len(lengths), len(lengths) + 1
-    middle = min(1, len(lengths) - 1)
-    yield probe([[short, middle, other, None]])  # one row, padded at its end
-    yield probe([[None, other, None, 0], [middle], [short]])  # gaps, rows of other lengths
-    for depth in sorted({1, max(1, depths // 2)}):
-        yield probe([[short, middle], [other, None]], depth=depth)
-
-
-def _segments(length: int, kinds: int) -> Array:
-    types = np.zeros(length, np.int64)
-    if kinds > 1:
-        types[length // 2 :] = 1
-    return types
 
 
 def reference(
@@ -287,7 +202,7 @@ class Referee:
                 continue
             seen.add(key)
             for side in ("right", "left") if len(key) > 1 else ("right",):
-                inputs, places = _padded(probe, is_left=side == "left")
+                inputs, places = padded_inputs(probe, is_left=side == "left")
                 mask = torch.from_numpy(inputs["attention_mask"])
                 wanted = self._wanted(
                     number,
@@ -301,7 +216,7 @@ class Referee:
         """Return the least of three: processor time of one text of 128 tokens, or as many as fit."""
         alone = [p for p in self._probes if len(p.sequences) == 1 and p.slots <= 128]
         probe = max(alone, key=lambda p: p.slots)
-        inputs = probe.inputs()[0] if is_packed else _padded(probe, is_left=False)[0]
+        inputs = probe.inputs()[0] if is_packed else padded_inputs(probe, is_left=False)[0]
         times: list[float] = []
         for _ in range(3):
             start = time.process_time()
@@ -377,22 +292,6 @@ def _comparable_spans(ours: Array, theirs: Array) -> tuple[Array, Array]:
     ours, theirs = ours.copy(), theirs.copy()
     ours[:, idle] = theirs[:, idle] = 0.0
     return ours, theirs
-
-
-def _padded(probe: Probe, *, is_left: bool) -> tuple[dict[str, Array], list[slice]]:
-    """A padded batch of the sequences of a probe, and the columns of each."""
-    width = max(len(ids) for ids in probe.sequences)
-    shape = (len(probe.sequences), width)
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    inputs: dict[str, Array] = {name: np.zeros(shape, np.int64) for name in names}
-    places: list[slice] = []
-    for row, (ids, types) in enumerate(zip(probe.sequences, probe.types, strict=True)):
-        at = slice(width - len(ids), width) if is_left else slice(0, len(ids))
-        places.append(at)
-        inputs["input_ids"][row, at] = ids
-        inputs["token_type_ids"][row, at] = types
-        inputs["attention_mask"][row, at] = 1
-    return inputs, places
 
 
 def _compare_padded(

@@ -17,7 +17,8 @@ from litebert.export.onnx.packed import packed_model
 from litebert.export.onnx.plain import plain_model
 from litebert.export.onnx.source import Source, make_precision
 from litebert.export.onnx.writer import all_nodes
-from litebert.export.verify import Difference, Probe, Referee, compare_one, reference
+from litebert.export.probes import Probe
+from litebert.export.verify import Difference, Referee, compare_one, reference
 from litebert.model.head_kinds import HEADS
 from litebert.runtime.onnx_file import parse_onnx
 
