@@ -25,6 +25,7 @@ from litebert.cli import (
     predict,
     prepare,
     pretrain,
+    prune,
     quantize,
     quickstart,
     search,
@@ -92,6 +93,7 @@ app.command("fold")(fold.fold)
 app.command("distill")(distill.distill)
 app.command("exits")(exits.exits)
 app.command("quantize")(quantize.quantize)
+app.command("prune")(prune.prune)
 app.command("export")(export.export)
 app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")

@@ -1,0 +1,111 @@
+"""`prune` from folder to folder: smaller matrices, an exact vocabulary, healing, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from litebert.checkpoint.folder import load_model
+from litebert.cli import app
+from litebert.errors import SettingsError
+from litebert.recipes.compress_measure import MeasureOptions
+from litebert.recipes.evaluate import EvaluationJob
+from litebert.recipes.predictor import Predictor
+from litebert.recipes.prune import PruneJob, prune_folder
+from litebert.text.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Texts whose class follows from one word."""
+    rows = [
+        f"the {thing} is {word} today number {number},{label}"
+        for number in range(3)
+        for thing in ("kettle", "lamp", "chair", "radio")
+        for word, label in (("broken", "bad"), ("lovely", "good"), ("quiet", "so-so"))
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_everything_at_once_and_healed(model_dir: Path, table: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("the kettle is broken\n\nthe lamp is lovely\n", encoding="utf-8")
+    out = tmp_path / "small"
+    result = CliRunner().invoke(
+        app,
+        ["prune", str(model_dir), "--out", str(out), "--heads", "1", "--ffn", "20", "--vocab",
+         str(corpus), "--data", str(table), "--train", str(table), "--epochs", "1", "--json"],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    step = json.loads(result.stdout)["steps"][0]
+    assert step["facts"]["healing"]["steps"] > 0
+    assert step["facts"]["after"]["heads"] == 1 and step["facts"]["after"]["ffn"] == 20
+    model = load_model(out)
+    assert model.model.encoder.ffns[0].up.weight.shape == (20, 32)  # pyright: ignore
+    assert model.model.encoder.attentions[0].output.weight.shape == (32, 16)  # pyright: ignore
+    assert model.config.model_type == "litebert"
+    assert step["after"]["parameters"] < step["before"]["parameters"]
+    old, new = Tokenizer.from_pretrained(model_dir), Tokenizer.from_pretrained(out)
+    assert new.vocab_size == model.config.vocab_size < old.vocab_size
+    for text in ("the kettle is broken", "the radio is quiet today number 2"):
+        before = [old.token(i) for i in old.encode(text).ids]
+        assert [new.token(i) for i in new.encode(text).ids] == before
+    answer = Predictor.load(out).predict(["the lamp is lovely"])[0]
+    assert answer.label in ("bad", "good", "so-so")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_vocabulary_alone_changes_no_answer(model_dir: Path, table: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("the kettle is broken\n", encoding="utf-8")
+    job = PruneJob(MeasureOptions(EvaluationJob(table), rounds=1, max_drop=0.0), vocab=(corpus,))
+    report = prune_folder(model_dir, tmp_path / "small", job)
+    assert report.drop == 0.0 and report.outputs is not None
+    assert report.outputs.cosine_min == pytest.approx(1.0, abs=1e-6)
+    text = "the chair is lovely today"
+    a, b = (Predictor.load(f).predict([text])[0] for f in (model_dir, tmp_path / "small"))
+    assert a.scores == pytest.approx(b.scores, abs=1e-6)
+
+
+def test_depth_and_named_heads_need_no_data(model_dir: Path, tmp_path: Path) -> None:
+    job = PruneJob(MeasureOptions(rounds=1), depth=1, keep_heads=(1,))
+    report = prune_folder(model_dir, tmp_path / "small", job)
+    assert report.after.depth == 1 and report.facts["kept_heads"] == [[1]]
+    assert any("Not healed" in line for line in report.lines())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "nothing to prune"),
+        ({"heads": 1}, "measured on labelled data"),
+        ({"depth": 99}, "pruning goes down"),
+        ({"keep_heads": (9,)}, "different numbers from 0 to 1"),
+        ({"depth": 1, "examples": 0}, "1 and more"),
+    ],
+)
+def test_jobs_that_cannot_be_done_are_refused(
+    options: dict[str, Any], words: str, model_dir: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=words):
+        prune_folder(model_dir, tmp_path / "small", PruneJob(MeasureOptions(rounds=1), **options))
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_without_a_task_are_not_scored(
+    model_dir: Path, table: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    bare = tmp_path / "bare"
+    shutil.copytree(model_dir, bare)
+    (bare / "task.json").unlink()
+    job = PruneJob(MeasureOptions(rounds=1), ffn=8, train=table)
+    with pytest.raises(SettingsError, match=r"has no task\.json"):
+        prune_folder(bare, tmp_path / "small", job)
