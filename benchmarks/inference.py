@@ -118,7 +118,7 @@ def start(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--length", type=int, action="append")
     parser.add_argument("--mix", type=int, default=64)
