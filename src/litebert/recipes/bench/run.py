@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ class Worker:
             SettingsError: it does not get that far.
         """
         limits = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        # A file: a pipe that nobody reads would fill up and stop a talkative library.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         begin = time.perf_counter()
         self._process = subprocess.Popen(
             [
@@ -112,7 +115,7 @@ class Worker:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
             env=os.environ | dict.fromkeys(limits, str(threads)),
         )
@@ -150,14 +153,18 @@ class Worker:
         """End the process; it has nothing to put in order."""
         self._process.kill()
         self._process.communicate()
+        self._errors.close()
 
     def _read(self) -> dict[str, Any]:
         stream = self._process.stdout
         assert stream is not None  # noqa: S101 - it was asked for
         line = stream.readline()
         if not line:
-            _, errors = self._process.communicate()
-            last = (errors.strip().splitlines() or ["it ended without a word"])[-1]
+            self._process.communicate()
+            self._errors.seek(0)
+            errors = self._errors.read().decode("utf-8", errors="replace").strip()
+            self._errors.close()
+            last = (errors.splitlines() or ["it ended without a word"])[-1]
             raise SettingsError(f"the back-end stopped: {last[:300]}")
         return json.loads(line)
 
