@@ -15,6 +15,7 @@ from litebert.recipes.finetune.job import start_run
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
+from litebert.recipes.run_folder import require_free
 from litebert.settings import build_settings
 from litebert.tasks.base import load_task
 from litebert.tasks.classification import SequenceClassification
@@ -81,6 +82,7 @@ def heal(
     """
     plan = make_plan(_settings(folder, options))
     work = target.with_name(target.name + "-healing")
+    require_free(work)  # what stands there is somebody's, and is not removed
     try:
         run = start_run(plan, work, f"litebert train {shlex.quote(str(options.train))}")
         outcome = run_plan(
