@@ -36,7 +36,7 @@ def exits(
         BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
     ),
     timed: int = typer.Option(256, "--timed", min=1, help="Texts that are timed."),
-    rounds: int = typer.Option(3, "--rounds", min=1, help="Timed runs; the median counts."),
+    rounds: int = typer.Option(3, "--rounds", min=1, help="Timed runs; the fastest counts."),
     threads: int | None = typer.Option(None, "--threads", min=1, help="CPU threads."),
     batch_tokens: int = typer.Option(
         2048, "--batch-tokens", min=1, help="Tokens that enter the first depth together."

@@ -124,7 +124,8 @@ def _sentences(result: ExitResult) -> list[str]:
         f"It is the fastest that loses at most {curve.max_drop:g} on {curve.examples:,} texts of "
         f"{curve.data}. " + _expectation(curve.expected_drop),
         f"Speed: PyTorch, {curve.threads} thread{'' if curve.threads == 1 else 's'}, texts of all lengths "
-        "in packed batches, medians of alternating runs.",
+        "in packed batches, the fastest of alternating runs"
+        + (" in processor time." if curve.threads == 1 else "."),
     ]
     return [*lines, *result.notes]
 

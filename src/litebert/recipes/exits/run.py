@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,6 @@ import numpy as np
 from litebert.compress.exits.candidates import settings_to_try
 from litebert.compress.exits.choice import Candidate, expected_drop, front, try_settings
 from litebert.errors import SettingsError
-from litebert.recipes.compress_measure import alternate
 from litebert.recipes.evaluate import EvaluationJob, labelled_examples
 from litebert.recipes.exit_run import answers_of_all_depths, set_exit
 from litebert.recipes.predictor import Predictor
@@ -47,7 +47,7 @@ class ExitJob:
             accuracy is half a point).
         criteria: rules to try.
         timed: texts that are timed.
-        rounds: timed runs of each setting; the median counts.
+        rounds: timed runs of each setting; the fastest counts.
         threads: threads of the timed runs; None: as `choose_threads`.
         batch_tokens: real tokens that enter the first depth together.
     """
@@ -150,7 +150,9 @@ def find_exits(
         good = _good_enough(candidates, job.max_drop, higher_is_better=better)
         timed = _to_time(candidates, good, higher_is_better=better)
         tell(f"timing {len(timed)} settings")
-        speeds = _speeds(predictor, path, candidates, timed, _sample(windows, job.timed), job)
+        speeds = _speeds(
+            predictor, path, candidates, timed, _sample(windows, job.timed), job, threads
+        )
     best = max(speeds[n] for n in timed if n in good)
     fast = [n for n in timed if n in good and speeds[n] >= (1 - SAME_SPEED) * best]
     chosen = max(fast, key=lambda n: ((1 if better else -1) * candidates[n].score, -n))
@@ -226,6 +228,7 @@ def _speeds(
     timed: Sequence[int],
     sample: Sequence[EncodedExample],
     job: ExitJob,
+    threads: int,
 ) -> dict[int, float]:
     """Sentences per second of each setting; they take turns."""
 
@@ -239,9 +242,25 @@ def _speeds(
 
         return run
 
-    seconds = alternate([runner(number) for number in timed], job.rounds)
+    # With one thread the processor's own time: other programs do not disturb it.
+    clock = time.process_time if threads == 1 else time.perf_counter
+    seconds = _fastest([runner(number) for number in timed], job.rounds, clock)
     set_exit(predictor, folder)
     return {n: len(sample) / taken for n, taken in zip(timed, seconds, strict=True)}
+
+
+def _fastest(
+    runs: Sequence[Callable[[], None]], rounds: int, clock: Callable[[], float]
+) -> list[float]:
+    """Return the least seconds of each run; they take turns, the first round warms up."""
+    least = [float("inf")] * len(runs)
+    for number in range(rounds + 1):
+        for place, run in enumerate(runs):
+            start = clock()
+            run()
+            if number:
+                least[place] = min(least[place], max(clock() - start, 1e-9))
+    return least
 
 
 def _point(item: Candidate, speed: float | None) -> ExitPoint:
