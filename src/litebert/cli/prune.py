@@ -31,6 +31,9 @@ def prune(
         None, "--data", help="Labelled data to score on before and after."
     ),
     task: str | None = typer.Option(None, "--task", help="How data are read, such as glue/sst2."),
+    split: str = typer.Option(
+        "auto", "--split", help="Part of --data: train, eval, test; auto: eval, else train."
+    ),
     train: Path | None = typer.Option(
         None, "--train", help="Labelled data for importance and healing; default: --data, unhealed."
     ),
@@ -52,7 +55,7 @@ def prune(
     from litebert.recipes.evaluate import EvaluationJob
     from litebert.recipes.prune import PruneJob, prune_folder
 
-    evaluation = None if data is None else EvaluationJob(data=data, task=task)
+    evaluation = None if data is None else EvaluationJob(data=data, task=task, split=split)
     healing = None
     if train is not None and epochs > 0:
         healing = HealOptions(train, None, task, epochs=epochs, learning_rate=learning_rate)

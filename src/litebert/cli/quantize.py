@@ -40,6 +40,9 @@ def quantize(
         None, "--data", help="Labelled data: calibrates, and scores before and after."
     ),
     task: str | None = typer.Option(None, "--task", help="How --data is read, such as glue/sst2."),
+    split: str = typer.Option(
+        "auto", "--split", help="Part of --data: train, eval, test; auto: eval, else train."
+    ),
     weights: Weights = typer.Option(
         Weights.pairs, "--weights", help="pairs: 8 bits that no CPU overflows; int7; int8."
     ),
@@ -77,7 +80,7 @@ def quantize(
     from litebert.recipes.evaluate import EvaluationJob
     from litebert.recipes.quantize import QuantizeJob, quantize_folder
 
-    evaluation = None if data is None else EvaluationJob(data=data, task=task)
+    evaluation = None if data is None else EvaluationJob(data=data, task=task, split=split)
     job = QuantizeJob(
         Quantization(
             weights=weights.value,
