@@ -33,7 +33,7 @@ from litebert.errors import LitebertError
 from litebert.model.albert import AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.train.evaluate import Evaluator
-from litebert.train.events import Event, Stepped
+from litebert.train.events import Event, Stepped, Warned
 from litebert.train.loop import fit
 from litebert.train.settings import GuardSettings, TrainSettings
 from litebert.train.stop import StopRequest, stop_on_signals
@@ -89,6 +89,8 @@ def train(options: argparse.Namespace) -> int:
     )
 
     def on_event(event: Event) -> None:
+        if isinstance(event, Warned):
+            logging.warning("%s", event.message)
         if not isinstance(event, Stepped):
             return
         say(str(event.step))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def export(
     target: str = typer.Argument(metavar="TARGET", help="What for: onnx or openvino."),
-    folder: Path = typer.Argument(metavar="FOLDER", help="Model folder."),
+    folder: Path = typer.Argument(metavar="FOLDER", help="Model folder or run folder."),
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the export; must be new."),
     precision: list[str] | None = typer.Option(
         None, "--precision", help="fp32, fp16, int8; several with commas. Default: fp32,int8."

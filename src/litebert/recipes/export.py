@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litebert.errors import MissingDependencyError, SettingsError
+from litebert.recipes.run_folder import model_folder
 
 if TYPE_CHECKING:
     from litebert.export.base import ExportedFile
@@ -35,7 +36,7 @@ def export_model(
 
     Args:
         target: name of an export target.
-        folder: the model folder.
+        folder: a model folder, or a run folder: its best model.
         out: where to.
         precisions: number formats, each alone or several with commas; none: fp32 and int8, as far as
             the target has them.
@@ -67,7 +68,8 @@ def export_model(
     known = EXPORTERS.get(target)().precisions
     chosen = wanted or [name for name in ("fp32", "int8") if name in known]
     options = Options(tuple(chosen), plain, least_agreement)
-    return export_and_verify(target, folder, out, options, overwrite=overwrite, on_file=on_file)
+    model = model_folder(folder)
+    return export_and_verify(target, model, out, options, overwrite=overwrite, on_file=on_file)
 
 
 def file_line(item: ExportedFile) -> str:
