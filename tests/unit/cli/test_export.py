@@ -35,7 +35,7 @@ def test_a_table_or_json_of_what_was_compared(model_dir: Path, tmp_path: Path) -
         (["onnx", "MODEL", "--precision", "int9"], 2, "onnx writes fp32, fp16, int8"),
         (["onnx", "MODEL", "--precision", "fp32,fp32"], 2, "each once"),
         (["onnx", "MODEL", "--min-agreement", "2"], 2, "0 to 1"),
-        (["onnx", "nowhere"], 65, "nowhere"),
+        (["onnx", "nowhere"], 66, "nowhere"),
     ],
 )
 def test_wrong_words(

@@ -70,6 +70,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "local": {"litebert": {"local_window": 4}},
     "always local": {"litebert": {"local_window": 2, "global_every": 0}},
     "multi-query": {"litebert": {"num_key_value_heads": 1}},
+    "heads removed": {"num_attention_heads": 2, "litebert": {"head_size": 4}},
+    "heads removed, rotary": {
+        "num_attention_heads": 2, "litebert": {"head_size": 4, "positions": "rotary"}
+    },
+    "heads removed, lora": {
+        "num_attention_heads": 2,
+        "litebert": {"head_size": 4, "lora_rank": 2, "lora_on": ("query", "output")},
+    },
+    "heads removed, disentangled": {
+        "num_attention_heads": 2,
+        "litebert": {"head_size": 4, "positions": "disentangled", "relative_distance": 8},
+    },
     "groups": {"num_hidden_groups": 2},
     "not shared": {"litebert": {"sharing": "none"}},
     "attention shared": {"litebert": {"sharing": "attention_only"}},

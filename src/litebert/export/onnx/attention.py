@@ -31,8 +31,7 @@ class RelativeNames:
 def query_scale(model: ModelParts) -> float:
     """Return what queries are multiplied with: `1 / sqrt(D)`, less with relative positions."""
     config = model.config
-    size = config.hidden_size // config.num_attention_heads
-    return float(((1 + config.litebert.num_relative_terms) * size) ** -0.5)
+    return float(((1 + config.litebert.num_relative_terms) * config.head_size) ** -0.5)
 
 
 def joined(model: ModelParts, number: int) -> tuple[Floats, Floats]:
@@ -83,14 +82,12 @@ class AttentionWriter:
 
     def _widths(self) -> list[int]:
         config = self.model.config
-        size = config.hidden_size // config.num_attention_heads
-        narrow = size * config.num_key_value_heads
-        return [config.hidden_size, narrow, narrow]
+        return [config.attention_size, config.key_value_size, config.key_value_size]
 
     def _attend(self, graph: GraphWriter, qkv: str, number: int, step: StepWriter) -> str:
         config = self.model.config
         heads, narrow = config.num_attention_heads, config.num_key_value_heads
-        size = config.hidden_size // heads
+        size = config.head_size
         shape = self._shape(graph, heads + 2 * narrow, size)
         split = graph.op("Reshape", qkv, shape)  # [R, S, A + 2 K, D]
         split = graph.op("Transpose", split, perm=[0, 2, 1, 3])
@@ -108,7 +105,7 @@ class AttentionWriter:
         probabilities = graph.op("Softmax", scores, axis=-1)
         context = graph.op("MatMul", probabilities, value)
         context = graph.op("Transpose", context, perm=[0, 2, 1, 3])
-        return graph.op("Reshape", context, graph.ints(-1, config.hidden_size))
+        return graph.op("Reshape", context, graph.ints(-1, config.attention_size))
 
     def _shape(self, graph: GraphWriter, heads: int, size: int) -> str:
         """[R, -1, heads, size], made from R alone."""
@@ -135,7 +132,7 @@ class AttentionWriter:
         heads, narrow = config.num_attention_heads, config.num_key_value_heads
         if heads == narrow:
             return part
-        size = config.hidden_size // heads
+        size = config.head_size
         apart = graph.op("Unsqueeze", part, graph.ints(2))
         wide = graph.op("Expand", apart, graph.ints(1, 1, heads // narrow, 1, 1))
         return graph.op("Reshape", wide, graph.ints(0, heads, -1, size))
@@ -170,7 +167,7 @@ def write_relative(
     name = f"encoder.attentions.{number}"
     terms = options.relative_terms.split("+")
     heads, narrow = config.num_attention_heads, config.num_key_value_heads
-    size = config.hidden_size // heads
+    size = config.head_size
     if options.relative_form == "v1":
         key = query = None
         if "c2p" in terms:
@@ -182,7 +179,7 @@ def write_relative(
             bias = model.weight(f"{name}.relative_query.bias") * scale
             query = precision.linear(graph, rows, f"{name}.relative_query", weight, bias)
     else:
-        widths = graph.ints(config.hidden_size, size * narrow, size * narrow)
+        widths = graph.ints(config.attention_size, config.key_value_size, config.key_value_size)
         both = precision.linear(graph, rows, f"{name}.joined", *joined(model, number))
         query, key, _ = graph.node("Split", both, widths, outputs=3, axis=1)
 

@@ -105,7 +105,7 @@ def _differences(graph: GraphWriter, places: str) -> str:
 
 def _rotation(graph: GraphWriter, model: ModelParts, layout: Layout) -> tuple[str, str]:
     config = model.config
-    size = config.hidden_size // config.num_attention_heads
+    size = config.head_size
     columns = np.arange(0, size, 2, dtype=np.float64)
     frequency = (config.litebert.rotary_base ** (-columns / size)).astype(np.float32)
     places = graph.op("Cast", layout.position_ids, to=TensorProto.FLOAT)
