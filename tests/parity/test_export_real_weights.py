@@ -73,6 +73,27 @@ def test_int8_keeps_every_token_at_full_depth(real: Any) -> None:
     assert size < 1.05 * 5_701_888
 
 
+def test_int8_of_a_quantized_folder_keeps_its_centers(real: Any, tmp_path: Path) -> None:
+    import torch
+
+    from litebert.checkpoint.folder import save_model
+    from litebert.compress.quantize import calibrate, with_quantization
+    from litebert.export.onnx.source import load_source, make_precision
+    from litebert.model.packing import Packing
+    from litebert.model.quantization import Quantization
+
+    source, values = real
+    mask = values["attention_mask"].astype(bool)
+    ids = torch.from_numpy(values["input_ids"].astype(np.int64)[mask])
+    new = with_quantization(source.model, Quantization())
+    calibrate(new, [(ids, Packing.from_lengths(mask.sum(1).tolist()))])
+    save_model(new, tmp_path / "quantized")
+    stored = load_source(tmp_path / "quantized")
+    _, ours, theirs = runs(stored, make_precision("int8", stored), values)
+    least = [float(cosines(*pair).min()) for pair in zip(ours, theirs, strict=True)]
+    assert min(least) > 0.995, least
+
+
 def test_full_range_int8_collapses_where_products_saturate(real: Any) -> None:
     """The trap that this exporter avoids, on CPUs that have it; on others nothing saturates."""
     from litebert.checkpoint.int8 import quantize_matrix

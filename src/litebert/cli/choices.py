@@ -53,6 +53,13 @@ ChoiceColumns = Annotated[
     list[str] | None,
     typer.Option("--choice-column", help="Column of choices (lists), or one for each choice."),
 ]
+SplitName = Annotated[
+    str,
+    typer.Option("--split", help="Part of a folder: train, eval, test; auto: eval, else train."),
+]
+BadRowRule = Annotated[
+    BadRow, typer.Option("--on-bad-row", help="Unusable record: stop, or skip and count.")
+]
 KindOfLabel = Annotated[Kind | None, typer.Option("--kind", help="What a label is.")]
 MetricName = Annotated[str | None, typer.Option("--metric", help="Main score.")]
 EncodingName = Annotated[str | None, typer.Option("--encoding", help="Encoding of the files.")]

@@ -6,26 +6,31 @@ from pathlib import Path
 
 import typer
 
-from litebert.cli.choices import BadRow, ChoiceColumns, DepthLimit, ExitWhen
+from litebert.cli.choices import (
+    BadRow,
+    BadRowRule,
+    ChoiceColumns,
+    DepthLimit,
+    EncodingName,
+    ExitWhen,
+    LabelColumn,
+    SplitName,
+    TaskName,
+    TextColumns,
+)
 from litebert.cli.output import show, show_json
 
 
 def evaluate(
     model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     data: Path = typer.Argument(metavar="DATA", help="Labelled file or folder."),
-    task: str | None = typer.Option(None, "--task", help="Named format, such as glue/cola."),
-    split: str = typer.Option(
-        "auto", "--split", help="Part of a folder: train, eval, test; auto: eval, else train."
-    ),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
-    text_column: list[str] | None = typer.Option(
-        None, "--text-column", help="Text column; twice for pairs."
-    ),
-    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
+    task: TaskName = None,
+    split: SplitName = "auto",
+    encoding: EncodingName = None,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
     choice_column: ChoiceColumns = None,
-    on_bad_row: BadRow = typer.Option(
-        BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
-    ),
+    on_bad_row: BadRowRule = BadRow.error,
     slices: bool = typer.Option(
         False, "--slices", help="Scores by length, class, and words that two texts share."
     ),

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from litebert.cli.choices import BadRow
+from litebert.cli.choices import (
+    BadRow,
+    BadRowRule,
+    EncodingName,
+    LabelColumn,
+    SplitName,
+    TaskName,
+    TextColumns,
+)
 from litebert.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
@@ -23,18 +31,12 @@ def exits(
     criterion: list[str] | None = typer.Option(
         None, "--criterion", help="patience, confidence or entropy; repeatable; default all."
     ),
-    task: str | None = typer.Option(None, "--task", help="Named format, such as glue/sst-2."),
-    split: str = typer.Option(
-        "auto", "--split", help="Part of a folder: train, eval, test; auto: eval, else train."
-    ),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the file."),
-    text_column: list[str] | None = typer.Option(
-        None, "--text-column", help="Text column; twice for pairs."
-    ),
-    label_column: str | None = typer.Option(None, "--label-column", help="Label column."),
-    on_bad_row: BadRow = typer.Option(
-        BadRow.error, "--on-bad-row", help="Unusable record: stop, or skip and count."
-    ),
+    task: TaskName = None,
+    split: SplitName = "auto",
+    encoding: EncodingName = None,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    on_bad_row: BadRowRule = BadRow.error,
     timed: int = typer.Option(256, "--timed", min=1, help="Texts that are timed."),
     rounds: int = typer.Option(3, "--rounds", min=1, help="Timed runs; the fastest counts."),
     threads: int | None = typer.Option(None, "--threads", min=1, help="CPU threads."),

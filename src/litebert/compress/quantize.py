@@ -15,6 +15,7 @@ from litebert.errors import SettingsError
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.packing import Packing
 from litebert.model.quantization import SITES, Quantization, Site
+from litebert.model.resharing import empty_like
 from litebert.model.rounding import ActivationRounding
 
 __all__ = ["DepthError", "calibrate", "depth_errors", "with_quantization"]
@@ -65,17 +66,10 @@ def with_quantization(model: M, quantization: Quantization) -> M:
             "that it was made of"
         )
     config = model.config.replace(litebert={"quantization": quantization.model_dump()})
-    kind: Any = type(model)
-    if isinstance(model, AlbertWithHead):
-        new = kind(config, model.head)
-        if model.model.pooler is None:
-            new.model.pooler = None
-    else:
-        new = kind(config, model.pooler is not None)
-    state = new.state_dict()
-    new.load_state_dict(state | model.state_dict())
+    new = empty_like(model, config)
+    new.load_state_dict(new.state_dict() | model.state_dict())
     attach_rounding(new)
-    return cast(M, new.train(model.training))
+    return new
 
 
 def calibrate(model: AlbertModel | AlbertWithHead, batches: Sequence[Batch]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES
+from litebert.checkpoint.digest import folder_digest
+from litebert.checkpoint.files import CONFIG_FILE
 from litebert.checkpoint.folder import load_model, saved_head
 from litebert.compress.bert import BERT_TYPES, load_bert
 from litebert.data.batch import EncodedExample, collate
@@ -30,7 +30,6 @@ __all__ = [
     "PER_TOKEN",
     "Answering",
     "Teacher",
-    "folder_digest",
     "load_encoder_folder",
     "pooling_of",
 ]
@@ -278,26 +277,6 @@ def pooling_of(folder: Path) -> Literal["mean", "cls"]:
         f"asks for {', '.join(sorted(modes))}; allowed are the mean of the tokens or the first one",
         path=path,
     )
-
-
-def folder_digest(folder: Path) -> str:
-    """Return sha256 (hex) over configuration, tokenizer and weights of a model folder.
-
-    Raises:
-        CheckpointError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    try:
-        weights = [path.name for path in folder.iterdir() if path.suffix == ".safetensors"]
-        for name in sorted({CONFIG_FILE, *TOKENIZER_FILES, *weights}):
-            path = folder / name
-            if path.is_file():
-                with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                digest.update(f"{name}:{found}\n".encode())
-    except OSError as error:
-        raise CheckpointError(f"cannot be read: {error.strerror}", path=folder) from error
-    return digest.hexdigest()
 
 
 def _runs(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:

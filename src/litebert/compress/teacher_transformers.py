@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from litebert.checkpoint.digest import folder_digest
 from litebert.checkpoint.files import CONFIG_FILE, TOKENIZER_FILES, check_folder
 from litebert.checkpoint.weights import find_weights
 from litebert.compress.bert import BERT_TYPES
-from litebert.compress.teacher import BATCH_TOKENS, Answering, Teacher, folder_digest, pooling_of
+from litebert.compress.teacher import BATCH_TOKENS, Answering, Teacher, pooling_of
 from litebert.data.batch import EncodedExample
 from litebert.errors import CheckpointError, DataError, MissingDependencyError
 from litebert.files import check_file

@@ -18,9 +18,11 @@ from litebert.model.config import AlbertConfig
 from litebert.model.exits import resized_exits
 from litebert.model.sharing import Plan
 
-__all__ = ["add_depth_parts", "reshare", "resize_vocabulary", "set_depth", "share", "unshare"]
+__all__ = [
+    "add_depth_parts", "empty_like", "reshare", "resize_vocabulary", "set_depth", "share", "unshare",
+]  # fmt: skip
 
-M = TypeVar("M", AlbertModel, AlbertWithHead)
+M = TypeVar("M", bound=AlbertModel | AlbertWithHead)
 Reduce = Literal["first", "mean"] | int
 State = dict[str, Tensor]
 _ADAPTER: Final = re.compile(r"(?:^|\.)encoder\.adapters\.(\d+)\.")
@@ -306,20 +308,30 @@ def _merge(blocks: list[State], olds: list[int], kind: str, reduce: Reduce, loss
     return blocks[index]
 
 
-def _rebuilt(model: M, config: AlbertConfig, state: State) -> M:
-    kind = type(model)
+def empty_like(model: M, config: AlbertConfig) -> M:
+    """Return a new model of the same kind, head, pooler, type and device, with other sizes or options.
+
+    Its weights are fresh ones.
+    """
     if isinstance(model, AlbertWithHead):
-        make = cast("Callable[[AlbertConfig, str], M]", kind)
+        make = cast("Callable[[AlbertConfig, str], M]", type(model))
         new = make(config, model.head)
+        if model.model.pooler is None:
+            cast(AlbertWithHead, new).model.pooler = None
     else:
-        make_bare = cast("Callable[[AlbertConfig, bool], M]", kind)
+        make_bare = cast("Callable[[AlbertConfig, bool], M]", type(model))
         new = make_bare(config, model.pooler is not None)
     like = next(model.parameters())
     new.to(device=like.device, dtype=like.dtype)
+    return cast(M, new.train(model.training))
+
+
+def _rebuilt(model: M, config: AlbertConfig, state: State) -> M:
+    new = empty_like(model, config)
     fresh = {
         name: value
         for name, value in new.state_dict().items()
         if _ADAPTER.search(name) or name.endswith("encoder.depths.weight")
     }
     new.load_state_dict(fresh | state, strict=True)
-    return cast(M, new.train(model.training))
+    return new

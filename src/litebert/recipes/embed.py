@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from litebert.checkpoint.files import CONFIG_FILE, TASK_FILE, TOKENIZER_FILES
+from litebert.checkpoint.digest import folder_digest
+from litebert.checkpoint.files import TASK_FILE
 from litebert.data.columns import text_columns
 from litebert.data.tables import read_table
-from litebert.errors import CheckpointError, SettingsError
+from litebert.errors import SettingsError
 from litebert.recipes.line_stream import stream_rows
 from litebert.recipes.run_folder import model_folder
 from litebert.runtime.exported import EXPORT_FILE, is_exported
@@ -89,11 +90,11 @@ class Embedder:
             from litebert.runtime.session import Session
 
             session = Session(path)
-            digest = _hash_of(session.folder, EXPORT_FILE) + session.precision
+            digest = folder_digest(session.folder, EXPORT_FILE) + session.precision
             return cls(session, _as_trained(options, session.task), digest)
         path = model_folder(path)
         task = load_task(path) if (path / TASK_FILE).exists() else None
-        return cls(_torch_encoder(path), _as_trained(options, task), _hash_of(path))
+        return cls(_torch_encoder(path), _as_trained(options, task), folder_digest(path))
 
     def __call__(self, texts: Sequence[str]) -> Float[np.ndarray, "N D"]:
         """Return one float32 vector for each text, in order."""
@@ -185,23 +186,3 @@ def column_of(table: Table, told: str | None) -> tuple[str, str]:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _hash_of(folder: Path, *names: str) -> str:
-    """Digest of the files that decide the vectors of a model folder, and of others by name.
-
-    Raises:
-        CheckpointError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    weights = (path.name for path in folder.iterdir() if path.suffix in (".safetensors", ".bin"))
-    for name in sorted({CONFIG_FILE, *TOKENIZER_FILES, *weights, *names}):
-        path = folder / name
-        try:
-            if path.is_file():
-                with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                digest.update(f"{name}:{found}\n".encode())
-        except OSError as error:
-            raise CheckpointError(f"cannot be read: {error.strerror}", path=path) from error
-    return digest.hexdigest()

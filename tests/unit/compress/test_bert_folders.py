@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.bert_folders import SIZES, VOCABULARY, make_bert
 
+from litebert.checkpoint.digest import folder_digest
 from litebert.compress.bert import bert_config, load_bert
-from litebert.compress.teacher import Teacher, folder_digest, load_encoder_folder, pooling_of
+from litebert.compress.teacher import Teacher, load_encoder_folder, pooling_of
 from litebert.compress.teacher_transformers import TransformersTeacher, load_teacher
 from litebert.errors import CheckpointError, DataError, MissingDependencyError
 

@@ -34,7 +34,7 @@ class Echo:
         return "echo"
 
     def encode(self, text: str, pair: str | None, max_length: int, number: int) -> EncodedExample:
-        raise NotImplementedError
+        pytest.fail(f"text {number} was encoded already, and is asked for again")
 
     def answer(self, examples: Sequence[EncodedExample], parts: Sequence[str]) -> dict[str, Any]:
         self.asked += [example.index for example in examples]

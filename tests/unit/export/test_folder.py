@@ -258,6 +258,50 @@ def test_a_quantized_folder_is_exported_with_its_own_integers(tmp_path: Path) ->
     assert "encoder.ffns.0.up.balance" not in stored
 
 
+def test_a_quantized_folder_computes_the_same_in_torch_and_as_a_graph(tmp_path: Path) -> None:
+    """A channel that is large and almost constant costs the others their integers without centers."""
+    import torch
+
+    from litebert.checkpoint.folder import load_encoder
+    from litebert.compress.quantize import calibrate, with_quantization
+    from litebert.export.onnx.source import load_source
+    from litebert.model.packing import Packing
+    from litebert.model.quantization import Quantization
+
+    model = tiny()
+    with torch.no_grad():
+        for part in (*model.encoder.attentions, *model.encoder.ffns):  # pyright: ignore
+            part.norm.bias[3] = 40.0  # pyright: ignore
+    new = with_quantization(model, Quantization())
+    packing = Packing.from_lengths([20, 20])
+    calibrate(new, [(torch.arange(40), packing)])
+    save_model(new, tmp_path / "model")
+    source = load_source(tmp_path / "model")
+    assert {name.rpartition(".")[2] for name in source.centers} == {
+        "qkv_center", "output_center", "up_center", "down_center",
+    }  # fmt: skip
+    ids = np.random.default_rng(3).integers(5, 60, (2, 20))
+    inputs = {
+        "input_ids": ids,
+        "token_type_ids": ids * 0,
+        "position_ids": np.tile(np.arange(20), (2, 1)),
+        "sequence_ids": np.ones_like(ids),
+        "first_positions": np.array([0, 20]),
+    }
+    flat = torch.from_numpy(ids.reshape(-1))
+    with torch.no_grad():
+        rounded = load_encoder(tmp_path / "model").eval()
+        emulated = rounded.forward_packed(flat, packing, flat * 0).last_hidden_state.numpy()
+
+    def off(which: Source) -> float:
+        proto = packed_model(which.parts, make_precision("int8", which))
+        found = graph_runner(proto.SerializeToString())(inputs)["last_hidden_state"]
+        return float(np.abs(found.reshape(emulated.shape) - emulated).max())
+
+    assert off(source) < 1e-4
+    assert off(replace(source, centers={})) > 1e-3
+
+
 def test_names_stay_free_of_clashes() -> None:
     proto = packed_model(Source.of(tiny("span_joint")).parts, FloatPrecision())
     onnx.checker.check_model(proto, full_check=True)

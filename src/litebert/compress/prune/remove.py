@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from litebert.compress.prune.importance import Importance
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig
+from litebert.model.resharing import empty_like
 
 __all__ = ["Kept", "choose", "keep_rows", "remove"]
 
@@ -189,12 +190,6 @@ def _spread(parts: Sequence[int], size: int) -> list[int]:
 
 
 def _rebuilt(model: M, config: AlbertConfig, state: dict[str, Tensor]) -> M:
-    kind: Any = type(model)
-    if isinstance(model, AlbertWithHead):
-        new = kind(config, model.head)
-        if model.model.pooler is None:
-            new.model.pooler = None
-    else:
-        new = kind(config, model.pooler is not None)
+    new = empty_like(model, config)
     new.load_state_dict(state, strict=True)
-    return cast(M, new.train(model.training))
+    return new

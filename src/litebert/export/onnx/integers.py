@@ -36,11 +36,14 @@ class IntegerPrecision:
         balance: name of a projection -> factor for each of its inputs, which are divided by it and
             whose weights are multiplied with it, so that no input alone sets the scale of all.
         given: integers of a quantized folder, by the name of the projection or table; used as they are.
+        centers: of a quantized folder: name of a projection -> what is taken off its inputs before they
+            are rounded; the bias takes it up, so in exact numbers nothing changes.
         products: tables that are multiplied with, not only looked up.
     """
 
     balance: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
     given: Mapping[str, QuantizedMatrix] = field(default_factory=dict[str, QuantizedMatrix])
+    centers: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
     products: frozenset[str] = frozenset()
     name: Literal["int8"] = "int8"
 
@@ -52,6 +55,11 @@ class IntegerPrecision:
         if factors is not None:
             inverse = graph.store(f"{name}.balance", (1.0 / factors).astype(np.float32))
             rows, weight = graph.op("Mul", rows, inverse), weight * factors
+        center = self.centers.get(name)
+        if center is not None:
+            rows = graph.op("Sub", rows, graph.store(f"{name}.center", center))
+            moved = weight @ center
+            bias = moved if bias is None else bias + moved
         stored, scales = self._store(graph, name, weight, quantize_in_pairs)
         turned = graph.turn_once(stored)  # [I, O]
         if name.startswith("encoder."):

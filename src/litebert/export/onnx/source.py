@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litebert.checkpoint.folder import load_encoder, load_model, saved_head
 from litebert.checkpoint.int8 import QuantizedMatrix
@@ -19,10 +21,15 @@ from litebert.export.onnx.floats import FloatPrecision
 from litebert.export.onnx.integers import IntegerPrecision
 from litebert.export.onnx.parts import ModelParts, Precision
 from litebert.model.albert import AlbertModel, AlbertWithHead
+from litebert.model.resharing import empty_like
 
 __all__ = ["PRECISIONS", "Source", "load_source", "make_precision", "model_parts"]
 
 TorchModel = AlbertModel | AlbertWithHead
+
+Floats = NDArray[np.float32]
+CENTER: Final = "_center"
+"""How the buffers end that hold centers."""
 
 PRECISIONS = ("fp32", "fp16", "int8")
 """Number formats of the files."""
@@ -37,17 +44,19 @@ class Source:
         model: the torch model, computing in floating point.
         parts: its arrays.
         integers: weights that the folder stores as integers, by their name in our state dict.
+        centers: what a quantized folder takes off the inputs of projections, by their buffers' names.
     """
 
     folder: Path | None
     model: TorchModel
     parts: ModelParts
     integers: Mapping[str, QuantizedMatrix]
+    centers: Mapping[str, Floats]
 
     @classmethod
     def of(cls, model: TorchModel) -> Source:
         """Return a model in memory as a source."""
-        return cls(None, model, model_parts(model), {})
+        return cls(None, model, model_parts(model), {}, {})
 
 
 def load_source(folder: Path) -> Source:
@@ -61,10 +70,13 @@ def load_source(folder: Path) -> Source:
     head = saved_head(folder)
     model: TorchModel = load_encoder(folder) if head is None else load_model(folder)
     integers: dict[str, QuantizedMatrix] = {}
+    centers: dict[str, Floats] = {}
     if model.config.litebert.quantization is not None:
         integers = read_quantized(folder)
+        weights = model_parts(model).weights
+        centers = {name: value for name, value in weights.items() if name.endswith(CENTER)}
         model = _plain(model)
-    return Source(folder, model, model_parts(model), integers)
+    return Source(folder, model, model_parts(model), integers, centers)
 
 
 def model_parts(model: TorchModel) -> ModelParts:
@@ -100,23 +112,26 @@ def make_precision(name: str, source: Source) -> Precision:
         for key, value in balance_factors(source.model, parts).items()
         if key not in given
     }
-    return IntegerPrecision(balance, given, frozenset(products))
+    return IntegerPrecision(balance, given, _centers(source, given), frozenset(products))
 
 
 def _plain(model: TorchModel) -> TorchModel:
     """The same numbers without the rounding of activations."""
     config = model.config.replace(litebert={"quantization": None})
-    encoder = model.model if isinstance(model, AlbertWithHead) else model
-    has_pooler = encoder.pooler is not None
-    if isinstance(model, AlbertWithHead):
-        plain: TorchModel = AlbertWithHead(config, model.head)
-        if not has_pooler:
-            plain.model.pooler = None
-    else:
-        plain = AlbertModel(config, add_pooler=has_pooler)
+    plain = empty_like(model, config)
     wanted = plain.state_dict()
     plain.load_state_dict({k: v for k, v in model.state_dict().items() if k in wanted})
     return plain.eval()
+
+
+def _centers(source: Source, given: Mapping[str, QuantizedMatrix]) -> dict[str, Floats]:
+    """Centers by the projection whose inputs they belong to, where its stored integers are used."""
+    found: dict[str, Floats] = {}
+    for buffer, center in source.centers.items():
+        block, _, site = buffer.removesuffix(CENTER).rpartition(".")
+        names = {"qkv": ("joined",), "up": ("up", "gate")}.get(site, (site,))
+        found |= {f"{block}.{name}": center for name in names if f"{block}.{name}" in given}
+    return found
 
 
 def _given(source: Source) -> dict[str, QuantizedMatrix]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from litebert.errors import CheckpointError, SettingsError
 from litebert.recipes.distill.plan import DistillPlan, make_plan
 from litebert.recipes.distill.settings import DistillRun
-from litebert.recipes.pretrain.session import parse_duration
+from litebert.recipes.durations import parse_duration
 from litebert.recipes.run_folder import CONFIG, RunFolder, environment, next_folder, require_free
 from litebert.settings import build_settings, dump_toml, load_settings, read_toml
 

@@ -13,6 +13,7 @@ from torch import nn
 from litebert.data.batch import Batch, split_batch
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import activation_bytes
+from litebert.recipes.durations import format_duration
 from litebert.recipes.pretrain.settings import PretrainSettings
 from litebert.train.device import choose_device, seed_dropout, torch_threads
 from litebert.train.micro import StepLoss, accumulate_gradient
@@ -20,7 +21,7 @@ from litebert.train.plan import StepPlan
 from litebert.train.precision import choose_precision
 from litebert.train.source import BatchSource, Part
 
-__all__ = ["Estimate", "estimate_run", "format_duration"]
+__all__ = ["Estimate", "estimate_run"]
 
 PROBE_PASSES: Final = 20
 """Passes that are timed, after one that is not."""
@@ -158,14 +159,3 @@ def bytes_per_weight(is_split: bool, world: int) -> float:
     Split weights and gradients are whole in a pass besides.
     """
     return 8 + 12 / world if is_split and world > 1 else BYTES_PER_WEIGHT
-
-
-def format_duration(seconds: float) -> str:
-    """Return a time as people say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 86400:.1f} days"

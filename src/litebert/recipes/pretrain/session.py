@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from litebert.checkpoint.fs import make_folder
 from litebert.errors import SettingsError
+from litebert.recipes.durations import parse_duration
 from litebert.recipes.pretrain.estimate import Estimate
 from litebert.recipes.pretrain.job import located, open_run, start_run
 from litebert.recipes.pretrain.plan import PretrainPlan, make_plan
@@ -29,10 +29,7 @@ from litebert.recipes.run_folder import (
 from litebert.settings import build_settings, read_toml
 from litebert.train.ranks import ALONE, Ranks
 
-__all__ = ["Session", "open_session", "parse_duration", "preview", "read_settings"]
-
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?")
-_UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, None: 1}
+__all__ = ["Session", "open_session", "preview", "read_settings"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,21 +59,6 @@ def read_settings(
     if time_budget is not None:
         overrides = (*overrides, f"train.max_seconds={parse_duration(time_budget)}")
     return located(build_settings(PretrainSettings, values, path=config, overrides=overrides))
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds of `90`, `600s`, `45m`, `2h` or `1.5d`.
-
-    Raises:
-        SettingsError: none of these, or zero.
-    """
-    match = _DURATION.fullmatch(text.strip().lower())
-    seconds = float(match.group(1)) * _UNITS[match.group(2)] if match else 0.0
-    if seconds <= 0:
-        raise SettingsError(
-            f"time budget {text!r} is no time; allowed are numbers with s, m, h or d, such as 2h or 90m"
-        )
-    return seconds
 
 
 def preview(settings: PretrainSettings) -> list[str]:

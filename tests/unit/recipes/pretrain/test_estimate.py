@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from litebert.objectives.loss import PretrainingLoss
-from litebert.recipes.pretrain.estimate import PROBE_PASSES, estimate_run, format_duration
+from litebert.recipes.durations import format_duration
+from litebert.recipes.pretrain.estimate import PROBE_PASSES, estimate_run
 from litebert.recipes.pretrain.plan import make_plan
 from litebert.recipes.pretrain.run import new_model, resolve
 from litebert.recipes.pretrain.settings import PretrainSettings

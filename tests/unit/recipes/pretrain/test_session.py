@@ -11,12 +11,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "train"))
 from thread_ranks import on_ranks
 
 from litebert.errors import CheckpointError, SettingsError
+from litebert.recipes.durations import parse_duration
 from litebert.recipes.pretrain import run, session
 from litebert.recipes.pretrain.job import open_run
 from litebert.recipes.pretrain.session import (
     Session,
     open_session,
-    parse_duration,
     preview,
     read_settings,
 )
