@@ -123,6 +123,16 @@ def test_a_student_comes_nearer(finished: Path) -> None:
     assert (model / "task.json").exists()
 
 
+def test_a_start_that_was_killed_is_done_again(base: Path) -> None:
+    out = base / "begun"
+    out.mkdir()
+    (out / "command.txt").write_text("litebert distill bert student.toml shards\n")
+    refused = run(*distil(base, out))
+    assert refused.exit_code == 2
+    succeed(*distil(base, out, "--resume", "--set", "train.max_steps=1"))
+    assert (out / "config.toml").exists() and (out / "model-last").is_dir()
+
+
 def test_killed_runs_go_on_bit_for_bit(base: Path, finished: Path) -> None:
     out = base / "killed"
     command = [sys.executable, "-m", "litebert", *map(str, distil(base, out))]

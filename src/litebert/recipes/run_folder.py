@@ -21,6 +21,7 @@ from typing import Any, Final
 from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.errors import CheckpointError, SettingsError
 from litebert.runtime.threads import usable_cpus
+from litebert.settings import Settings, dump_toml
 
 __all__ = [
     "START_FILES",
@@ -65,6 +66,38 @@ class RunFolder:
         require_free(path)
         make_folder(path)
         return cls(path)
+
+    @classmethod
+    def start(
+        cls,
+        out: Path | None,
+        *,
+        name: str,
+        command: str,
+        settings: Settings,
+        facts: Mapping[str, Any] | None = None,
+    ) -> RunFolder:
+        """Create a run folder with all that is known before training; the settings come last.
+
+        Args:
+            out: as of `create`.
+            name: as of `create`.
+            command: the command line.
+            settings: resolved, with absolute paths: what the run goes on with.
+            facts: what is known of the data.
+
+        Raises:
+            SettingsError: `out` holds something already.
+            CheckpointError: it cannot be written.
+        """
+        folder = cls.create(out, name=name)
+        command_file, env_file, data_file = START_FILES
+        folder.write_text(command_file, command + "\n")
+        folder.write_json(env_file, environment())
+        if facts is not None:
+            folder.write_json(data_file, facts)
+        folder.write_text(CONFIG, dump_toml(settings))
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

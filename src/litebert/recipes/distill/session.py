@@ -12,8 +12,14 @@ from litebert.errors import CheckpointError, SettingsError
 from litebert.recipes.distill.plan import DistillPlan, make_plan
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.durations import parse_duration
-from litebert.recipes.run_folder import CONFIG, RunFolder, environment, next_folder, require_free
-from litebert.settings import build_settings, dump_toml, load_settings, read_toml
+from litebert.recipes.run_folder import (
+    CONFIG,
+    RunFolder,
+    clear_unfinished_start,
+    next_folder,
+    require_free,
+)
+from litebert.settings import build_settings, load_settings, read_toml
 
 __all__ = ["Session", "open_session", "read_settings"]
 
@@ -109,12 +115,11 @@ def open_session(
         _require_same(load_settings(DistillRun, folder.config), settings, path)
         plan = make_plan(settings)
     else:
+        if is_resume:
+            clear_unfinished_start(path)
         require_free(path)
         plan = make_plan(settings)
-        folder = RunFolder.create(path, name=names[1].stem)
-        folder.write_text("command.txt", command + "\n")
-        folder.write_json("env.json", environment())
-        folder.write_text(CONFIG, dump_toml(settings))
+        folder = RunFolder.start(path, name=names[1].stem, command=command, settings=settings)
     say("\n".join(plan.describe()))
     return Session(folder, plan, resume)
 

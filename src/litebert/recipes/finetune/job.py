@@ -21,10 +21,10 @@ from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.summary import summarize
 from litebert.recipes.plots import draw_plots
 from litebert.recipes.report import render_report
-from litebert.recipes.run_folder import START_FILES, RunFolder, environment
+from litebert.recipes.run_folder import RunFolder
 from litebert.recipes.summary import RunSummary
 from litebert.recipes.verdict import judge
-from litebert.settings import dump_toml, load_settings
+from litebert.settings import load_settings
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.outcome import Outcome
@@ -45,13 +45,8 @@ def start_run(plan: AnyPlan, out: Path | None, command: str) -> RunFolder:
     """
     settings = located(plan.settings)
     facts = data_facts(plan) | {"settings": settings_facts(settings)}
-    folder = RunFolder.create(out, name=Path(plan.settings.data.train).stem)
-    command_file, env_file, data_file = START_FILES
-    folder.write_text(command_file, command + "\n")
-    folder.write_json(env_file, environment())
-    folder.write_json(data_file, facts)
-    folder.write_text(folder.config.name, dump_toml(settings))
-    return folder
+    name = Path(plan.settings.data.train).stem
+    return RunFolder.start(out, name=name, command=command, settings=settings, facts=facts)
 
 
 def located(settings: FinetuneSettings) -> FinetuneSettings:

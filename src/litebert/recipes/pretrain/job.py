@@ -12,8 +12,8 @@ from litebert.errors import CheckpointError, MissingDependencyError
 from litebert.recipes.figures import save_plots
 from litebert.recipes.pretrain.report import draw_curves, render_card, result_lines, summarize
 from litebert.recipes.pretrain.settings import PretrainSettings
-from litebert.recipes.run_folder import START_FILES, RunFolder, environment
-from litebert.settings import dump_toml, load_settings
+from litebert.recipes.run_folder import RunFolder
+from litebert.settings import load_settings
 
 if TYPE_CHECKING:
     from litebert.recipes.pretrain.plan import PretrainPlan
@@ -34,13 +34,8 @@ def start_run(plan: PretrainPlan, out: Path | None, name: str, command: str) -> 
         SettingsError: `out` is not empty.
         CheckpointError: it cannot be written.
     """
-    folder = RunFolder.create(out, name=name)
-    command_file, env_file, data_file = START_FILES
-    folder.write_text(command_file, command + "\n")
-    folder.write_json(env_file, environment())
-    folder.write_json(data_file, data_facts(plan))
-    folder.write_text(folder.config.name, dump_toml(plan.settings))
-    return folder
+    facts = data_facts(plan)
+    return RunFolder.start(out, name=name, command=command, settings=plan.settings, facts=facts)
 
 
 def located(settings: PretrainSettings) -> PretrainSettings:
