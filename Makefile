@@ -66,7 +66,7 @@ $(VENV)/.train: $(VENV)/.torch pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt
 	@echo "installing litebert for development"
-	@$(PIP) -c constraints.txt -e ".[train,hf,tune,dev]"
+	@$(PIP) -c constraints.txt -e ".[dev]"
 	@touch $@ $(VENV)/.train
 
 clean: ## Remove the environment and caches
