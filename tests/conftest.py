@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,26 @@ hypothesis_settings.register_profile("nightly", max_examples=5000, deadline=None
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_named_encoders(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Hide the encoders of the package, so that tests do the same in a checkout with and without them.
+
+    What is tested with one makes its own folder of named encoders, see `tests/named_encoders.py`.
+    """
+    from litebert.models import set_folder
+
+    folder = tmp_path_factory.mktemp("no-encoders")
+    before = os.environ.get("LITEBERT_MODELS")
+    os.environ["LITEBERT_MODELS"] = str(folder)
+    set_folder(folder)
+    yield
+    set_folder(None)
+    if before is None:
+        del os.environ["LITEBERT_MODELS"]
+    else:
+        os.environ["LITEBERT_MODELS"] = before
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.config import AlbertConfig, read_config_json
 from litebert.model.layers import init_weights
 from litebert.model.sharing import num_attentions, num_ffns
+from litebert.models import locate
 
 __all__ = ["load_encoder", "load_model", "save_model", "saved_head", "untrained_parts"]
 
@@ -78,7 +79,7 @@ def load_encoder(
     Raises:
         CheckpointError: any fault of the folder; missing, unexpected or mis-shaped weights.
     """
-    opened = _open(Path(folder), check_tokenizer=check_tokenizer)
+    opened = _open(locate(folder), check_tokenizer=check_tokenizer)
     config = opened.config.replace(litebert={"head": None})
     if add_pooler is None:
         add_pooler = allow_missing_pooler or _has_pooler(opened)
@@ -119,7 +120,7 @@ def load_model(
         CheckpointError: any fault of the folder; missing, unexpected or mis-shaped weights.
         SettingsError: no such head, or changes that make no configuration.
     """
-    opened = _open(Path(folder), check_tokenizer=check_tokenizer)
+    opened = _open(locate(folder), check_tokenizer=check_tokenizer)
     chosen = head if head is not None else opened.saved_head
     if chosen is None:
         raise CheckpointError(

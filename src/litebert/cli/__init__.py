@@ -6,6 +6,8 @@ Results go to stdout, talk to stderr. Each command imports what it needs when it
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from litebert.cli import (
@@ -29,6 +31,7 @@ from litebert.cli import (
     quantize,
     quickstart,
     search,
+    serve,
     train,
     tune,
     vocab,
@@ -69,9 +72,19 @@ def root(
     debug: bool = typer.Option(
         False, "--debug", help="Show the full traceback of an error.", envvar="LITEBERT_DEBUG"
     ),
+    models: Path | None = typer.Option(
+        None,
+        "--models",
+        help="Folder of named encoders, instead of those that come with litebert.",
+        envvar="LITEBERT_MODELS",
+    ),
 ) -> None:
     """Options before the command."""
     del version, debug  # handled by the callback above and by FaultGroup
+    if models is not None:
+        from litebert.models import set_folder
+
+        set_folder(models)
 
 
 app.command("train")(train.train)
@@ -95,6 +108,7 @@ app.command("exits")(exits.exits)
 app.command("quantize")(quantize.quantize)
 app.command("prune")(prune.prune)
 app.command("export")(export.export)
+app.command("serve")(serve.serve)
 app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")
 

@@ -39,7 +39,14 @@ EvalFile = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
 TaskName = Annotated[str | None, typer.Option("--task", help="Named format, such as glue/cola.")]
 ModelSource = Annotated[
-    str | None, typer.Option("--model", "-m", help="Model folder, preset, or auto.")
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        "--from",
+        help="What to start from: model folder, litebert-small-en, preset, or scratch. Default auto: "
+        "litebert-small-en where the texts are English, else scratch.",
+    ),
 ]
 TextColumns = Annotated[
     list[str] | None,

@@ -24,9 +24,15 @@ class Pooling(StrEnum):
 
 
 def embed(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
-    data: str = typer.Argument(
-        "-", metavar="FILE|-", help="A table, a .txt or .jsonl file of lines, or - for stdin."
+    model: str | None = typer.Argument(
+        None,
+        metavar="[MODEL]",
+        help="Model folder, run folder or export; left out: litebert-small-en.",
+    ),
+    data: str | None = typer.Argument(
+        None,
+        metavar="[FILE|-]",
+        help="A table, a .txt or .jsonl file of lines, or - for stdin, which is the default.",
     ),
     out: Path | None = typer.Option(
         None,
@@ -58,6 +64,7 @@ def embed(
 
     Row i of the output belongs to row i of the input; a blank line has a vector too.
     """
+    from litebert.cli.default_model import model_and_rest
     from litebert.recipes.embed import (
         Embedder,
         EmbedOptions,
@@ -67,6 +74,8 @@ def embed(
     )
     from litebert.recipes.vector_files import json_lines, require_form, write_vectors
 
+    source, (data,) = model_and_rest((model, data))
+    data = data or "-"
     if out is not None:
         require_form(out)
         _refuse_out(out, data)
@@ -78,7 +87,7 @@ def embed(
         max_length=max_length,
         batch_tokens=batch_tokens,
     )
-    embedder = Embedder.load(model, options)
+    embedder = Embedder.load(source, options)
     with _opened(data, is_stream) as stream:
         if stream is not None:
             name = "<stdin>" if data == "-" else data

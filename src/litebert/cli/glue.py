@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def glue(
-    model: str = typer.Argument(metavar="MODEL", help="Model folder, preset, or auto."),
+    model: str = typer.Argument(
+        metavar="MODEL", help="Model folder, litebert-small-en, preset, scratch, or auto."
+    ),
     data: Path = typer.Argument(metavar="DIR", help="Folder with CoLA, SST-2, MRPC, ... in it."),
     out: Path | None = typer.Option(None, "--out", "-o", help="Folder; default runs/glue-N."),
     tasks: str | None = typer.Option(None, "--tasks", help="Some tasks only: cola,rte,mrpc."),

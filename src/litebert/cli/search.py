@@ -14,9 +14,15 @@ _SHOWN_CHARACTERS = 160
 
 
 def search(
-    model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
-    corpus: Path = typer.Argument(metavar="CORPUS", help="A table, or a .txt file of lines."),
-    query: str | None = typer.Argument(None, metavar="QUERY", help="What to look for."),
+    model: str | None = typer.Argument(
+        None,
+        metavar="[MODEL]",
+        help="Model folder, run folder or export; left out: litebert-small-en.",
+    ),
+    corpus: str | None = typer.Argument(
+        None, metavar="CORPUS", help="A table, or a .txt file of lines."
+    ),
+    query: str | None = typer.Argument(None, metavar="[QUERY]", help="What to look for."),
     queries: Path | None = typer.Option(
         None, "--queries", help="File with many queries, read like the corpus."
     ),
@@ -47,18 +53,22 @@ def search(
     Every text is compared. The vectors are kept in .litebert-index beside the corpus, and made anew
     when the model, the file or an option has changed.
     """
+    from litebert.cli.default_model import model_and_rest
     from litebert.recipes.embed import Embedder, EmbedOptions
     from litebert.recipes.search import Hit, open_index, read_corpus
     from litebert.recipes.search import search as find
 
+    source, (place, query) = model_and_rest((model, corpus, query))
+    if place is None:
+        raise SettingsError("there is nothing to search in: give CORPUS, a table or a .txt file")
     if (query is None) == (queries is None):
         raise SettingsError("give one QUERY, or a file of them with --queries")
     if query_column is not None and queries is None:
         raise SettingsError("--query-column belongs to --queries")
     if index is not None and not cache:
         raise SettingsError("--index keeps the vectors and --no-cache does not; choose one")
-    embedder = Embedder.load(model, EmbedOptions(dim=dim, max_length=max_length))
-    texts = read_corpus(corpus, text_column, encoding=encoding)
+    embedder = Embedder.load(source, EmbedOptions(dim=dim, max_length=max_length))
+    texts = read_corpus(Path(place), text_column, encoding=encoding)
     wanted = [query] if query is not None else []
     if queries is not None:
         wanted = read_corpus(queries, query_column).texts
@@ -81,7 +91,7 @@ def search(
         if queries is not None:
             show(("\n" if number else "") + f"query: {_short(text)}")
         for hit in hits:
-            show(f"{hit.rank:>3}  {hit.score:.4f}  {corpus}:{hit.line}  {_short(hit.text)}")
+            show(f"{hit.rank:>3}  {hit.score:.4f}  {place}:{hit.line}  {_short(hit.text)}")
 
 
 def _short(text: str) -> str:

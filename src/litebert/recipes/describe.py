@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from litebert.errors import CheckpointError, SettingsError
@@ -19,6 +18,7 @@ from litebert.model.counting import (
 )
 from litebert.model.presets import PRESETS, preset
 from litebert.model.quantization import Quantization
+from litebert.models import locate
 from litebert.recipes.run_folder import model_folder
 
 __all__ = ["ModelCosts", "describe", "find_config"]
@@ -121,7 +121,7 @@ def find_config(name: str) -> AlbertConfig:
     """Return the configuration that a word on the command line means; arguments as `describe`."""
     if name in PRESETS:
         return preset(name)
-    path = Path(name)
+    path = locate(name)
     if path.is_file():
         return AlbertConfig.load(path)
     if path.exists():

@@ -17,6 +17,7 @@ from litebert.checkpoint.files import TASK_FILE
 from litebert.data.columns import text_columns
 from litebert.data.tables import read_table
 from litebert.errors import SettingsError
+from litebert.models import locate
 from litebert.recipes.line_stream import stream_rows
 from litebert.recipes.run_folder import model_folder
 from litebert.runtime.exported import EXPORT_FILE, is_exported
@@ -79,13 +80,13 @@ class Embedder:
 
     @classmethod
     def load(cls, folder: str | Path, options: EmbedOptions | None = None) -> Self:
-        """Load a model folder, the best model of a run folder, or an export.
+        """Load a model folder, the best model of a run folder, an export, or a named encoder.
 
         Raises:
             CheckpointError: no model folder, or one that is incomplete or inconsistent.
             SettingsError: options that the model cannot follow.
         """
-        path, options = Path(folder), options or EmbedOptions()
+        path, options = locate(folder), options or EmbedOptions()
         if is_exported(path):
             from litebert.runtime.session import Session
 

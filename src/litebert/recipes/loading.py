@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from litebert.models import locate
 from litebert.runtime.exported import is_exported
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["limit_depth", "load"]
 
 
 def load(folder: str | Path) -> TextModel:
-    """Load a model folder, the best model of a run folder, or an export.
+    """Load a model folder, the best model of a run folder, an export, or `litebert-small-en`.
 
     An export (a folder with `export.json`, or one of its graphs) needs neither torch nor its time.
 
@@ -24,7 +25,7 @@ def load(folder: str | Path) -> TextModel:
         CheckpointError: no model, or one that is incomplete or inconsistent.
         MissingDependencyError: a model folder, and torch is not installed.
     """
-    path = Path(folder)
+    path = locate(folder)
     if is_exported(path):
         from litebert.runtime.session import Session
 
@@ -51,7 +52,7 @@ def limit_depth(
         SettingsError: no such depth or rule, or a task without exits.
         CheckpointError: a damaged `exits.json`, or an export that cannot stop between depths.
     """
-    if is_exported(folder):
+    if is_exported(locate(folder)):
         from litebert.runtime.session import Session
 
         assert isinstance(model, Session)  # noqa: S101 - as `load` gave it

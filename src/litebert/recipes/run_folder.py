@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.errors import CheckpointError, SettingsError
+from litebert.models import locate
 from litebert.runtime.threads import usable_cpus
 from litebert.settings import Settings, dump_toml
 
@@ -191,9 +192,13 @@ def resume_command(path: Path) -> str:
 def model_folder(path: Path) -> Path:
     """Return the model folder that `path` means: itself, or the best model of a run folder.
 
+    Args:
+        path: of a folder, or the name of an encoder that comes with litebert.
+
     Raises:
         CheckpointError: neither.
     """
+    path = locate(path)
     if (path / "config.json").exists():
         return path
     for name in (BEST, LAST):

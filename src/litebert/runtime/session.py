@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from litebert.errors import CheckpointError, DataError, SettingsError
+from litebert.models import locate
 from litebert.runtime.exported import ExportedFolder
 from litebert.runtime.graph import Graph
 from litebert.runtime.memory import release_free_memory
@@ -47,6 +48,8 @@ class FilledMask:
     piece: str
     """As the vocabulary spells it."""
     probability: float
+    token: int
+    """Its id."""
 
 
 class Session(TextModel):
@@ -72,7 +75,8 @@ class Session(TextModel):
         """Load an export.
 
         Args:
-            source: folder that `litebert export onnx` made, or one of its packed graphs.
+            source: folder that `litebert export onnx` made, one of its packed graphs, or the name of
+                an encoder that comes with litebert.
             precision: fp32, fp16, int8; auto: int8 where it was exported, else fp32.
             threads: that compute; None: as many CPUs as this process may use.
             depth: depths to run, 1 to all; None: all.
@@ -82,7 +86,7 @@ class Session(TextModel):
             CheckpointError: no export, a file that was changed, is damaged or not allowed.
             SettingsError: a precision that was not exported, or no such depth.
         """
-        folder = ExportedFolder.open(Path(source))
+        folder = ExportedFolder.open(locate(source))
         chosen = folder.choose(precision)
         self.folder = folder.path
         self.threads = choose_threads(threads)
@@ -114,6 +118,11 @@ class Session(TextModel):
     def max_positions(self) -> int:
         """Tokens of the longest sequence."""
         return self._positions
+
+    @property
+    def head(self) -> str | None:
+        """Head word of the graph; None: an encoder alone."""
+        return self._graph.head
 
     @property
     def depths(self) -> int:
@@ -253,7 +262,7 @@ class Session(TextModel):
         weights = np.exp(row.astype(np.float64) - row.max())
         order = np.argsort(-weights, kind="stable")[:top].tolist()
         total = weights.sum()
-        return [FilledMask(self.tokenizer.token(i), float(weights[i] / total)) for i in order]
+        return [FilledMask(self.tokenizer.token(i), float(weights[i] / total), i) for i in order]
 
     def _head_outputs(self) -> tuple[str, ...]:
         """Outputs that the head's answer is made of; none: the mean of the hidden states."""

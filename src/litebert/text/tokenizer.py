@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, SupportsIndex
 
 from litebert.errors import CheckpointError, DataError, SettingsError
+from litebert.models import locate
 from litebert.text.encoding import Encoding, PieceText
 from litebert.text.fast import FastPieces
 from litebert.text.folder import read_pieces
@@ -59,12 +60,12 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Tokenizer:
-        """Read the tokenizer of a model folder (or one vocabulary file).
+        """Read the tokenizer of a model folder, of a named encoder, or one vocabulary file.
 
         Raises:
             CheckpointError: nothing usable there.
         """
-        return cls(read_pieces(Path(folder)))
+        return cls(read_pieces(locate(folder)))
 
     @property
     def kind(self) -> str:

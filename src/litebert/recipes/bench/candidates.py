@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from litebert.files import check_file, read_json
+from litebert.models import locate
 from litebert.recipes.run_folder import model_folder
 from litebert.runtime.exported import EXPORT_FILE, ExportedFolder, is_exported
 
@@ -49,6 +50,7 @@ def find_candidates(source: Path) -> tuple[list[Candidate], list[Missing]]:
     Raises:
         CheckpointError: no model, or an export that cannot be used.
     """
+    source = locate(source)
     if is_exported(source):
         return _exported(source)
     return _folder(model_folder(source))
@@ -109,5 +111,6 @@ def _is_installed(package: str) -> bool:
 
 def shape_of(source: Path) -> dict[str, Any]:
     """Return the configuration of a model folder or export."""
+    source = locate(source)
     folder = ExportedFolder.open(source).path if is_exported(source) else model_folder(source)
     return read_json(folder / "config.json", max_bytes=MAX_CONFIG_BYTES)

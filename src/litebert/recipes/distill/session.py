@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from litebert.errors import CheckpointError, SettingsError
+from litebert.models import locate
 from litebert.recipes.distill.plan import DistillPlan, make_plan
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.durations import parse_duration
@@ -59,7 +60,7 @@ def read_settings(
     values: dict[str, Any] = read_toml(config)
     if time_budget is not None:
         overrides = (*overrides, f"train.max_seconds={parse_duration(time_budget)}")
-    values["teacher"] = str(teacher.absolute())
+    values["teacher"] = str(locate(teacher).absolute())
     values["data"] = dict(values.get("data") or {}) | {"path": str(data.absolute())}
     told = [_check_of(text) for text in checks]
     values["checks"] = [*(values.get("checks") or []), *told]

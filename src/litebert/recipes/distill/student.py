@@ -15,8 +15,8 @@ from litebert.model.config import AlbertConfig
 from litebert.model.presets import PRESETS, preset
 from litebert.objectives.distill import DistillModel
 from litebert.recipes.distill.settings import DistillRun
+from litebert.recipes.model_source import source_folder
 from litebert.recipes.pretrain.plan import token_ids
-from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
 
 __all__ = ["StudentChoice", "choose_student", "make_student"]
@@ -72,9 +72,7 @@ def choose_student(
         }
         config = preset(student.source).replace(**(ours | changes | told))
         return StudentChoice(config, tokenizer, None, head)
-    if "/" not in student.source and not Path(student.source).exists():
-        preset(student.source)  # refuses it, and names the nearest preset
-    folder = model_folder(Path(student.source))
+    folder = source_folder(student.source)
     if student.config:
         raise SettingsError(
             "student.config changes a preset; the folder that student.source names has a shape of "

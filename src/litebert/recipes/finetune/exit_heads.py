@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litebert.model.config import AlbertConfig
 from litebert.model.presets import PRESETS
+from litebert.models import locate
+from litebert.recipes.finetune.start_choice import AUTO, SCRATCH
 from litebert.recipes.run_folder import model_folder
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ def with_exit_heads(settings: FinetuneSettings) -> FinetuneSettings:
     """
     wanted = settings.exits.heads
     model = settings.model
-    is_folder = model.source not in ("auto", *PRESETS) and Path(model.source).exists()
-    has = is_folder and AlbertConfig.load(model_folder(Path(model.source))).litebert.exit_heads
+    folder = None if model.source in (AUTO, SCRATCH, *PRESETS) else locate(model.source)
+    has = (
+        folder is not None
+        and folder.exists()
+        and AlbertConfig.load(model_folder(folder)).litebert.exit_heads
+    )
     options = model.config.get("litebert", {})
     if (not wanted and not has) or not isinstance(options, dict):
         return settings

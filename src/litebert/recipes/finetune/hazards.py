@@ -149,7 +149,7 @@ def _vocabulary(plan: AnyPlan) -> Iterator[str]:
         yield (
             f"{share:.0%} of the pieces of the training texts are unknown to the vocabulary: it is of "
             "another language or script, or of another model; start from a model for these texts, or "
-            "from scratch with --model auto"
+            "from scratch with --from scratch"
         )
 
 
@@ -169,7 +169,7 @@ def _spelling(plan: AnyPlan) -> Iterator[str]:
         yield (
             f"the vocabulary spells the training texts almost letter by letter ({share:.1f} letters a "
             "piece): it was made for another language; start from a model for this one, or from scratch "
-            "with --model auto"
+            "with --from scratch"
         )
 
 

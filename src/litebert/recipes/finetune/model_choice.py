@@ -1,4 +1,4 @@
-"""Which model a run starts from: a folder, a preset from scratch, or a shape chosen by the data."""
+"""Which model a run starts from: a folder, the encoder of the package, or new weights of some shape."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.counting import parameter_count
 from litebert.model.presets import PRESETS, preset
+from litebert.models import is_name
 from litebert.recipes.finetune.adapt_options import with_added
 from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
-from litebert.recipes.run_folder import model_folder
+from litebert.recipes.finetune.start_choice import AUTO, SCRATCH, choose_start
+from litebert.recipes.model_source import source_folder
 from litebert.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -35,12 +37,14 @@ class ModelChoice:
         tokenizer: the folder's own, or one trained on the training texts.
         folder: model folder with the weights to start from; None: from scratch.
         reason: why this one, in words.
+        source: what `model.source` means here: never `auto`.
     """
 
     config: AlbertConfig
     tokenizer: Tokenizer
     folder: Path | None
     reason: str
+    source: str
 
     def describe(self) -> str:
         """Return one line: shape, size and reason."""
@@ -77,23 +81,18 @@ def choose_model(
         "problem_type": task.problem_type,
         "litebert": options | head_options(task),
     }
-    if model.source not in ("auto", *PRESETS):
-        if "/" not in model.source and not Path(model.source).exists():
-            preset(model.source)  # refuses it, and names the nearest preset
-        folder = model_folder(Path(model.source))
+    source, why = choose_start(settings, texts) if model.source == AUTO else (model.source, "")
+    if source not in (SCRATCH, *PRESETS):
+        folder = source_folder(source)
         config = with_added(AlbertConfig.load(folder).replace(**changes), settings.adapt)
-        return ModelChoice(
-            config, Tokenizer.from_pretrained(folder), folder, f"weights of {folder}"
-        )
+        why = why or f"weights of {source if is_name(source) else folder}"
+        return ModelChoice(config, Tokenizer.from_pretrained(folder), folder, why, source)
     tokenizer = train_own_vocabulary(model, texts)
-    name, reason = (
-        _shape_for(num_examples)
-        if model.source == "auto"
-        else (model.source, f"preset {model.source}")
-    )
+    name, reason = _shape_for(num_examples) if source == SCRATCH else (source, f"preset {source}")
     config = preset(name, vocab_size=tokenizer.vocab_size).replace(**changes)
     config = with_added(config, settings.adapt)
-    return ModelChoice(config, tokenizer, None, f"{reason}, new weights (a preset is a shape only)")
+    reason = f"{reason}, new weights (a preset is a shape only)" + (f"; {why}" if why else "")
+    return ModelChoice(config, tokenizer, None, reason, source)
 
 
 def head_options(task: AnyTask) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from litebert.errors import SettingsError
 from litebert.model.config import AlbertConfig
 from litebert.model.presets import PRESETS, preset
+from litebert.models import locate
 from litebert.recipes.run_folder import model_folder
 from litebert.registry import Registry
 
@@ -218,7 +219,7 @@ def _positions(model: ModelSettings) -> int:
     told = model.config.get("max_position_embeddings")
     if isinstance(told, int):
         return told
-    if Path(model.source).is_dir():
+    if locate(model.source).is_dir():
         config = AlbertConfig.load(model_folder(Path(model.source)))
     else:
         config = preset(model.source if model.source in PRESETS else "tiny")

@@ -229,6 +229,7 @@ def make_table_plan(settings: FinetuneSettings) -> Plan:
     train = _encode(task, model, examples, MOST_WINDOWS_TO_LEARN)
     settings = settings.model_copy(
         update={
+            "model": settings.model.model_copy(update={"source": model.source}),
             "train": default_train_settings(settings.train, model, len(train.encoded)),
             "num_seeds": default_num_seeds(settings.num_seeds, len(examples)),
             "few_shot": is_few_shot,  # a resumed run is told all settings and must not choose anew

@@ -193,6 +193,7 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
         )
     settings = settings.model_copy(
         update={
+            "model": settings.model.model_copy(update={"source": model.source}),
             "task": dict(told),
             "train": default_train_settings(settings.train, model, len(train.features)),
             "num_seeds": default_num_seeds(settings.num_seeds, len(train_records)),

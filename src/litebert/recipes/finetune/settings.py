@@ -58,7 +58,8 @@ class ModelSettings(Settings):
     """Which model is trained."""
 
     source: str = "auto"
-    """Model folder, preset name, or `auto`: a shape that fits the amount of data, from scratch."""
+    """Model folder, name of an encoder or preset, `scratch`: new weights in a shape that fits the amount
+    of data, or `auto`: litebert-small-en where it is and the texts are English, else as `scratch`."""
     vocab_size: int = Field(default=8_000, ge=64, le=1_000_000)
     """Pieces of the vocabulary that is trained on the training texts (from scratch only)."""
     lower_case: bool | None = None

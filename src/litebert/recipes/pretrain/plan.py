@@ -21,9 +21,9 @@ from litebert.model.options import LitebertOptions
 from litebert.model.presets import PRESETS, preset
 from litebert.objectives.base import SpecialIds
 from litebert.objectives.examples import ExampleMaker
+from litebert.recipes.model_source import source_folder
 from litebert.recipes.pretrain.settings import PretrainSettings
 from litebert.recipes.pretrain.source import ShardSource
-from litebert.recipes.run_folder import model_folder
 from litebert.text.tokenizer import Tokenizer
 
 __all__ = ["PretrainPlan", "make_plan"]
@@ -237,13 +237,16 @@ def _model(settings: PretrainSettings, tokenizer: Tokenizer) -> tuple[AlbertConf
         raise SettingsError(f"model.config.litebert must be a table, got {options!r:.80}")
     changes = model.config | {"litebert": options | {"head": head}}
     if model.source in PRESETS:
+        if model.train == "head":
+            raise SettingsError(
+                f'model.train is "head", but model.source is the preset {model.source}, whose random '
+                'encoder would stay random; name a model folder, or set model.train = "all"'
+            )
         ours = {"vocab_size": tokenizer.vocab_size, **token_ids(tokenizer)}
         config = _changed(preset(model.source), ours | changes)
         folder = None
     else:
-        if "/" not in model.source and not Path(model.source).exists():
-            preset(model.source)  # refuses it, and names the nearest preset
-        folder = model_folder(Path(model.source))
+        folder = source_folder(model.source)
         if settings.objectives.has_rtd:
             raise SettingsError(
                 "objectives.rtd trains a generator beside the model and begins with new weights; "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from litebert.checkpoint.folder import load_model
+from litebert.checkpoint.folder import load_model, untrained_parts
 from litebert.checkpoint.saving import save_model
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertWithHead
@@ -17,12 +17,14 @@ from litebert.model.simple_start import start_simple
 from litebert.objectives.loss import PretrainingLoss
 from litebert.objectives.model import make_pretraining_model, model_to_save
 from litebert.objectives.rtd_model import RtdModel
+from litebert.recipes.fold import count_pieces
 from litebert.recipes.pretrain.estimate import Estimate, estimate_run
 from litebert.recipes.pretrain.evaluate import PretrainEvaluator, make_eval_batch
 from litebert.recipes.pretrain.plan import PretrainPlan
 from litebert.recipes.word_vectors import cooccurrence_vectors
 from litebert.train.device import choose_device
 from litebert.train.events import OnEvent
+from litebert.train.freeze import freeze_weights, trained_names
 from litebert.train.loop import fit
 from litebert.train.plan import StepPlan
 from litebert.train.precision import choose_precision
@@ -74,13 +76,28 @@ def new_model(plan: PretrainPlan) -> AlbertWithHead | RtdModel:
         if plan.settings.model.start == "word_vectors" and isinstance(model, AlbertWithHead):
             start_simple(model, _word_vectors(plan), has_matching_head=True)
         return model
-    return load_model(
+    model = load_model(
         plan.folder,
         plan.head,
         allow_new_head=True,
         allow_missing_pooler=True,
         changes=plan.settings.model.config,
     )
+    if plan.settings.model.train == "head":
+        _train_head_alone(model, plan)
+    return model
+
+
+def _train_head_alone(model: AlbertWithHead, plan: PretrainPlan) -> None:
+    """Freeze all but the head, whose biases start at the logarithm of each piece's share if it is new."""
+    names = [name for name, _ in model.named_parameters()]
+    freeze_weights(model, trained_names(names, only=["head"]))
+    folder = plan.folder
+    if "mlm" in model.heads and folder is not None and "mlm" in untrained_parts(folder, plan.head):
+        size = model.config.vocab_size
+        counts = count_pieces(plan.shards.folder, plan.tokenizer, size) + 1.0
+        with torch.no_grad():
+            model.heads["mlm"].bias.copy_((counts / counts.mean()).log())
 
 
 def _word_vectors(plan: PretrainPlan) -> torch.Tensor:

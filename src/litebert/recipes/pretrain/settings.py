@@ -43,6 +43,9 @@ class PretrainModel(Settings):
     """Where new weights begin: truncated normal, as published; or pieces of like use with like
     vectors (co-occurrence in the shards), attention that begins as a mean of the words, and one
     attention head that begins by finding equal tokens; for runs too short to find that out."""
+    train: Literal["all", "head"] = "all"
+    """"head": the encoder of `source`, a model folder, stays as it is and gets a head that predicts;
+    a new head starts from how often each piece occurs in the shards."""
 
 
 class PretrainTrain(TrainSettings):

@@ -116,5 +116,5 @@ def _refuse_other_shapes(space: tuple[Dimension, ...], plan: AnyPlan) -> None:
             continue
         raise SettingsError(
             f"tune.space: {dimension.name} changes the shape of the pretrained weights in "
-            f"{plan.model.folder}; leave it out, or search from scratch: --model auto"
+            f"{plan.model.folder}; leave it out, or search from scratch: --from scratch"
         )
