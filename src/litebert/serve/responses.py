@@ -1,0 +1,119 @@
+"""How the routes are described in the OpenAPI document: bodies, answers and faults."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+__all__ = ["described"]
+
+_FAULT: Final = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
+    "required": ["error", "error_type"],
+}
+_OPENAI_FAULT: Final = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "code": {"type": "integer"},
+        "type": {"type": "string"},
+    },
+    "required": ["message", "code", "type"],
+}
+_FAULTS: Final = {
+    400: "No JSON, or no input",
+    401: "No valid API key",
+    403: "A name of the server that is not known",
+    404: "No such model",
+    408: "The request came too slowly",
+    413: "Too many bytes",
+    415: "Not JSON",
+    422: "Not what the route takes, or not what the model does",
+    429: "Too many requests; Retry-After says when to come back",
+    500: "The model could not answer",
+    503: "No engine at the moment; Retry-After says when to come back",
+    504: "Not ready in time",
+}
+_NUMBER: Final[dict[str, Any]] = {"type": "number"}
+_VECTORS: Final[dict[str, Any]] = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
+_LABELS: Final[dict[str, Any]] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"label": {"type": "string"}, "score": _NUMBER},
+        "required": ["label", "score"],
+    },
+}
+_ANY: Final[dict[str, Any]] = {"anyOf": [{"type": "array"}, {"type": "object"}]}
+_ANSWERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "/": ("What InferenceClient of huggingface_hub sends", _ANY),
+    "/predict": (
+        "Labels with probabilities, best first",
+        {"anyOf": [_LABELS, {"type": "array", "items": _LABELS}]},
+    ),
+    "/embed": ("A vector for each text", _VECTORS),
+    "/rerank": (
+        "Texts by how well they answer the query, best first",
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "index": {"type": "integer"},
+                    "score": _NUMBER,
+                    "text": {"type": "string"},
+                },
+                "required": ["index", "score"],
+            },
+        },
+    ),
+    "/similarity": ("Cosines with the source sentence", {"type": "array", "items": _NUMBER}),
+    "/tokenize": (
+        "Pieces and their places",
+        {"type": "array", "items": {"type": "array", "items": {"type": "object"}}},
+    ),
+    "/decode": ("Texts of ids", {"type": "array", "items": {"type": "string"}}),
+    "/v1/embeddings": ("Vectors, as OpenAI gives them", {"type": "object"}),
+    "/embeddings": ("Vectors, as OpenAI gives them", {"type": "object"}),
+    "/v1/qa": ("Answers from passages", _ANY),
+    "/v1/ner": ("Entities, or intent and slots", _ANY),
+    "/v1/fill-mask": ("Words for each mask", _ANY),
+    "/v1/choice": ("The choice that answers a question", _ANY),
+}
+
+
+def described(path: str, kind: type[BaseModel]) -> dict[str, Any]:
+    """Return what `add_api_route` takes to describe a route."""
+    summary, answer = _ANSWERS[path]
+    fault = _OPENAI_FAULT if path in ("/v1/embeddings", "/embeddings") else _FAULT
+    schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = _inlined(schema, schema.pop("$defs", {}))
+    faults = {
+        status: {"description": text, "content": {"application/json": {"schema": fault}}}
+        for status, text in _FAULTS.items()
+    }
+    good = {200: {"description": summary, "content": {"application/json": {"schema": answer}}}}
+    return {
+        "response_model": None,
+        "summary": summary,
+        "operation_id": f"post{path.replace('/', '_').replace('-', '_')}",
+        "tags": ["inference"],
+        "responses": good | faults,
+        "openapi_extra": {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
+        },
+    }
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema without references into its own definitions."""
+    if isinstance(schema, list):
+        return [_inlined(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    if reference is not None:
+        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inlined(value, definitions) for key, value in schema.items()}
