@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 import typer
 
 from litebert.cli.output import show, show_json
+
+
+class Healing(StrEnum):
+    """What a pruned model is trained on."""
+
+    labels = "labels"
+    distill = "distill"
 
 
 def prune(
@@ -38,6 +46,11 @@ def prune(
         None, "--train", help="Labelled data for importance and healing; default: --data, unhealed."
     ),
     epochs: float = typer.Option(2.0, "--epochs", min=0.0, help="Epochs of healing; 0: none."),
+    heal: Healing = typer.Option(
+        Healing.labels,
+        "--heal",
+        help="Heal on the labels, or on them and the answers of the unpruned model.",
+    ),
     learning_rate: float = typer.Option(3e-4, "--learning-rate", help="Rate of healing."),
     examples: int = typer.Option(512, "--examples", min=1, help="Examples for importance."),
     max_drop: float | None = typer.Option(
@@ -68,6 +81,7 @@ def prune(
         vocab=tuple(vocab or ()),
         train=train,
         heal=healing,
+        is_taught=heal is Healing.distill,
         examples=examples,
     )
     report = prune_folder(folder, out, job)

@@ -1,4 +1,7 @@
-"""Healing: a smaller model trained on for a while by the normal loop, on the user's labelled data."""
+"""Healing: a smaller model trained on for a while by the normal loop, on the user's labelled data.
+
+It learns from the labels, and if asked from the answers of the model that it was made from.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litebert.checkpoint import fs
 from litebert.checkpoint.files import CONFIG_FILE, TASK_FILE
+from litebert.checkpoint.folder import load_model
 from litebert.errors import SettingsError, TrainingDiverged
 from litebert.recipes.compress_step import carry_files
 from litebert.recipes.finetune.job import start_run
+from litebert.recipes.finetune.loss_choice import label_loss
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
@@ -19,10 +24,15 @@ from litebert.recipes.run_folder import require_free
 from litebert.settings import build_settings
 from litebert.tasks.base import load_task
 from litebert.tasks.classification import SequenceClassification
+from litebert.text.tokenizer import Tokenizer
 from litebert.train.stop import StopRequest
+from litebert.train.teacher_loss import TeacherLoss
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from litebert.recipes.finetune.run import OnRunEvent
+    from litebert.recipes.finetune.work import AnyPlan
 
 __all__ = ["HealOptions", "heal"]
 
@@ -42,6 +52,9 @@ class HealOptions:
         learning_rate: highest rate of the schedule.
         seed: of order and dropout.
         overrides: any setting of `litebert train`, as section.key=value.
+        teacher: model folder whose answers are learnt beside the labels, such as the one before
+            pruning; None: the labels alone.
+        teacher_share: its part of the loss, above 0 to 1.
     """
 
     train: Path
@@ -51,6 +64,8 @@ class HealOptions:
     learning_rate: float = HEAL_RATE
     seed: int = 0
     overrides: tuple[str, ...] = ()
+    teacher: Path | None = None
+    teacher_share: float = 0.5
 
 
 def heal(
@@ -81,6 +96,7 @@ def heal(
         TrainingDiverged: the training failed, or it was stopped.
     """
     plan = make_plan(_settings(folder, options))
+    taught = None if options.teacher is None else _teacher_loss(options.teacher, plan, options)
     work = target.with_name(target.name + "-healing")
     require_free(work)  # what stands there is somebody's, and is not removed
     try:
@@ -90,6 +106,7 @@ def heal(
             run,
             on_event=on_event or _ignore,
             stop=stop or StopRequest(),
+            step_loss=taught,
         )
         chosen = outcome.chosen
         if outcome.is_interrupted or chosen is None or chosen.result is None:
@@ -101,11 +118,52 @@ def heal(
             "steps": chosen.result.step,
             "learning_rate": options.learning_rate,
             "data": options.train.name,
+            "teacher_share": 0.0 if taught is None else options.teacher_share,
             "scores": dict(chosen.scores),
         }
     finally:
         if work.exists():
             fs.remove_tree(work)
+
+
+def _teacher_loss(folder: Path, plan: AnyPlan, options: HealOptions) -> TeacherLoss:
+    """Return the loss on labels and on the answers of the model of a folder.
+
+    Raises:
+        SettingsError: a task whose answers cannot be learnt like that.
+    """
+    task: Any = plan.task
+    if getattr(task, "loss", "labels") != "labels" or task.head not in ("sequence", "token"):
+        raise SettingsError(
+            f"answers are learnt of classes and numbers of texts and of tokens, and task {task.name!r} has "
+            "neither; heal on the labels alone (--heal labels)"
+        )
+    loss = label_loss(plan)
+    ids = _teacher_ids(plan.model.tokenizer, Tokenizer.from_pretrained(folder))
+    return TeacherLoss(
+        loss,
+        load_model(folder),
+        share=options.teacher_share,
+        problem_type=task.problem_type,
+        ids=ids,
+    )
+
+
+def _teacher_ids(own: Tokenizer, teacher: Tokenizer) -> Tensor | None:
+    """The teacher's id of each piece; None where they are the same."""
+    import torch
+
+    if own.fingerprint == teacher.fingerprint:
+        return None
+    places = {teacher.token(number): number for number in range(teacher.vocab_size)}
+    names = [own.token(number) for number in range(own.vocab_size)]
+    missing = [name for name in names if name not in places]
+    if missing:
+        raise SettingsError(
+            f"the vocabulary of the teacher lacks {missing[0]!r:.40}; learn from the model that the smaller "
+            "one was made from"
+        )
+    return torch.tensor([places[name] for name in names])
 
 
 def _ignore(event: object) -> None:

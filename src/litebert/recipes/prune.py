@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -46,6 +46,7 @@ class PruneJob:
         vocab: files whose texts the vocabulary is cut to; empty: it stays.
         train: labelled data for importance and healing; None: those that are measured on.
         heal: how to train on afterwards; None: no healing.
+        is_taught: whether healing learns from the answers of the unpruned model too.
         examples: examples that importance is measured on, >= 1.
     """
 
@@ -57,6 +58,7 @@ class PruneJob:
     vocab: tuple[Path, ...] = ()
     train: Path | None = None
     heal: HealOptions | None = None
+    is_taught: bool = False
     examples: int = EXAMPLES
 
     def check(self) -> None:
@@ -112,7 +114,8 @@ def prune_folder(
         try:
             facts = prune_model(source, first, job)
             if job.heal is not None:
-                facts["healing"] = heal(first, target, job.heal, on_event=on_event)
+                options = replace(job.heal, teacher=source) if job.is_taught else job.heal
+                facts["healing"] = heal(first, target, options, on_event=on_event)
         finally:
             if job.heal is not None and first.exists():
                 fs.remove_tree(first)
@@ -241,7 +244,12 @@ def _notes(facts: dict[str, Any]) -> tuple[str, ...]:
     if "healing" in facts:
         done = facts["healing"]
         notes.append(
-            f"Healed: {done['epochs']:g} epochs of {done['data']}, {done['steps']:,} steps."
+            f"Healed: {done['epochs']:g} epochs of {done['data']}, {done['steps']:,} steps"
+            + (
+                ", on labels and the answers of the unpruned model."
+                if done["teacher_share"]
+                else "."
+            )
         )
     else:
         notes.append("Not healed; give labelled data with --train and --epochs to train it on.")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from litebert.checkpoint.folder import load_model
 from litebert.cli import app
 from litebert.errors import SettingsError
+from litebert.recipes.compress_heal import HealOptions
 from litebert.recipes.compress_measure import MeasureOptions
 from litebert.recipes.evaluate import EvaluationJob
 from litebert.recipes.predictor import Predictor
@@ -59,6 +60,37 @@ def test_everything_at_once_and_healed(model_dir: Path, table: Path, tmp_path: P
     answer = Predictor.load(out).predict(["the lamp is lovely"])[0]
     assert answer.label in ("bad", "good", "so-so")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_healing_can_learn_from_the_unpruned_model(
+    model_dir: Path, table: Path, tmp_path: Path
+) -> None:
+    out, corpus = tmp_path / "small", tmp_path / "corpus.txt"
+    corpus.write_text("the kettle is broken\n", encoding="utf-8")
+    arguments = ["--ffn", "20", "--vocab", str(corpus), "--train", str(table), "--epochs", "1"]
+    result = CliRunner().invoke(
+        app,
+        ["prune", str(model_dir), "--out", str(out), *arguments, "--heal", "distill", "--json"],
+    )
+    assert result.exit_code == 0, result.output
+    step = json.loads(result.stdout)["steps"][0]
+    assert step["facts"]["healing"]["teacher_share"] == 0.5
+    assert any("answers of the unpruned model" in note for note in step["notes"])
+
+
+def test_only_answers_to_labels_are_learnt(model_dir: Path) -> None:
+    from types import SimpleNamespace
+
+    from litebert.recipes import compress_heal
+
+    options = HealOptions(Path("rows.csv"), teacher=model_dir)
+    plan: Any = SimpleNamespace(task=SimpleNamespace(head="span", name="squad"))
+    with pytest.raises(SettingsError, match="--heal labels"):
+        compress_heal._teacher_loss(model_dir, plan, options)
+    own = Tokenizer.from_pretrained(model_dir)
+    narrow, _ = own.narrowed(own.used_ids(["the kettle"]))
+    with pytest.raises(SettingsError, match="lacks"):
+        compress_heal._teacher_ids(own, narrow)
 
 
 def test_a_vocabulary_alone_changes_no_answer(model_dir: Path, table: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from litebert.train.stop import StopRequest
 if TYPE_CHECKING:
     from litebert.recipes.finetune.work import AnyPlan
     from litebert.recipes.run_folder import RunFolder
+    from litebert.train.micro import StepLoss
     from litebert.train.settings import TrainSettings
     from litebert.train.state import FitResult
 
@@ -74,6 +75,7 @@ def run_plan(
     on_event: OnRunEvent,
     stop: StopRequest,
     resume: bool = False,
+    step_loss: StepLoss | None = None,
 ) -> Outcome:
     """Train, score and save.
 
@@ -83,6 +85,7 @@ def run_plan(
         on_event: is told what happens.
         stop: asks for an early end, with a state that `resume` goes on from.
         resume: go on from the states in the folder.
+        step_loss: what is minimised instead of what the settings ask for.
 
     Raises:
         TrainingDiverged: every seed collapsed, restarts included.
@@ -102,7 +105,7 @@ def run_plan(
         train = train.model_copy(update={"seed": train.seed + number})
         on_event(SeedStarted(train.seed, number + 1, plan.num_seeds))
         try:
-            trained = _train_seed(work, train, folder, on_event, stop, resume=resume)
+            trained = _train_seed(work, train, folder, on_event, stop, step_loss, resume=resume)
         except TrainingDiverged as error:
             failure = error
             seeds.append(SeedResult(train.seed, None, str(error)))
@@ -144,6 +147,7 @@ def _train_seed(
     folder: RunFolder,
     on_event: OnRunEvent,
     stop: StopRequest,
+    step_loss: StepLoss | None,
     *,
     resume: bool,
 ) -> tuple[AlbertWithHead, FitResult] | None:
@@ -162,7 +166,7 @@ def _train_seed(
         plan.train.encoded,
         train,
         evaluate=work.evaluator(),
-        step_loss=work.step_loss,
+        step_loss=work.step_loss if step_loss is None else step_loss,
         state_dir=state_dir,
         resume=resume,
         on_event=on_event,
