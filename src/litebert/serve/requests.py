@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
-    "Body", "ChoiceBody", "DecodeBody", "Defaults", "EmbedBody", "EmbeddingsBody", "FillMaskBody", "NerBody",
-    "PredictBody", "QaBody", "RerankBody", "SimilarityBody", "TokenizeBody",
+    "Body", "DecodeBody", "Defaults", "EmbedBody", "EmbeddingsBody", "Inputs", "PredictBody", "RerankBody",
+    "SimilarityBody", "TokenizeBody", "strings",
 ]  # fmt: skip
 
 Inputs = str | list[str]
