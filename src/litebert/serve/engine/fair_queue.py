@@ -1,7 +1,8 @@
 """Who is next: sequences of many requests of many clients, each getting its share of the tokens.
 
 Two levels of the same rule. Who has had the fewest tokens is next, first among clients, then among
-the requests of a client; who comes new starts where the one that was served last stands.
+the requests of a client. Who comes new starts at the tokens that each would have had if all had been
+served at once: it owes nothing, nothing is owed to it, and a stream of newcomers starves nobody.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Waiting(Generic[K]):
 class _Client(Generic[K]):
     had: float
     clock: float = 0.0
-    """What the request that was served last had before."""
+    """Tokens that each of its requests would have had if all had been served at once."""
     requests: list[Waiting[K]] = field(default_factory=list["Waiting[K]"])
 
     def best(self, key: K | None) -> Waiting[K] | None:
@@ -105,7 +106,8 @@ class FairQueue(Generic[K]):
                 break
             key = request.key
             taken.append((request, request.next))
-            self._clock, client.clock = client.had, request.had
+            self._clock += size / len(self._clients)
+            client.clock += size / len(client.requests)
             client.had += size
             request.had += size
             request.next += 1
