@@ -21,6 +21,7 @@ from litebert.cli import (
     evaluate,
     exits,
     export,
+    fill,
     fold,
     glue,
     info,
@@ -96,6 +97,7 @@ app.command("predict")(predict.predict)
 app.command("glue")(glue.glue)
 app.command("embed")(embed.embed)
 app.command("search")(search.search)
+app.command("fill")(fill.fill)
 app.command("quickstart")(quickstart.quickstart)
 app.command("info")(info.info)
 app.command("compare")(compare.compare)

@@ -96,8 +96,8 @@ def _train_head_alone(model: AlbertWithHead, plan: PretrainPlan) -> None:
     if "mlm" in model.heads and folder is not None and "mlm" in untrained_parts(folder, plan.head):
         size = model.config.vocab_size
         counts = count_pieces(plan.shards.folder, plan.tokenizer, size) + 1.0
-        with torch.no_grad():
-            model.heads["mlm"].bias.copy_((counts / counts.mean()).log())
+        bias = (counts / counts.mean()).log().to(torch.float32)
+        model.heads["mlm"].load_state_dict({"bias": bias}, strict=False)
 
 
 def _word_vectors(plan: PretrainPlan) -> torch.Tensor:
