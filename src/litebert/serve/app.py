@@ -49,6 +49,7 @@ BODIES: Final[dict[str, type[Body]]] = {
     "/v1/choice": record_requests.ChoiceBody,
 }
 
+MODEL_ROUTE: Final = "/models/{name}"
 STATUS: Final = ("/health", "/ping", "/ready", "/info", "/v1/models", "/metrics")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -67,7 +68,8 @@ def make_app(service: Service) -> Guard:
     for path, kind in BODIES.items():
         extra = described(path, kind)
         app.add_api_route(path, _route(service, kind), methods=["POST"], **extra)
-    app.add_api_route("/", _pipeline(service), methods=["POST"], **described("/", PipelineBody))
+    for path, handler in (("/", _pipeline(service)), (MODEL_ROUTE, _named_pipeline(service))):
+        app.add_api_route(path, handler, methods=["POST"], **described(path, PipelineBody))
     _add_status(app, service)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_bug)
@@ -91,6 +93,7 @@ def make_app(service: Service) -> Guard:
         metrics=service.metrics,
         log=AccessLog(sys.stderr if settings.access_log else None, is_json=settings.json_logs),
         routes=[*BODIES, "/", "/openapi.json", *STATUS],
+        prefixes={"/models/": MODEL_ROUTE},
         page=_page_paths(),
         hosts=names if is_local else None,
     )
@@ -115,14 +118,25 @@ def _route(service: Service, kind: type[Body]) -> Handler:
 
 def _pipeline(service: Service) -> Handler:
     async def handle(request: Request) -> Response:
-        async def read() -> Body:
-            raw = await read_body(request, service.settings.max_body_bytes)
-            sent = parse(PipelineBody, raw)
-            return pipeline_body(sent, service.find(sent.model).info)
-
-        return await _answer(service, request, read)
+        return await _answer_pipeline(service, request, None)
 
     return handle
+
+
+def _named_pipeline(service: Service) -> Callable[[Request, str], Awaitable[Response]]:
+    async def handle(request: Request, name: str) -> Response:
+        return await _answer_pipeline(service, request, name)
+
+    return handle
+
+
+async def _answer_pipeline(service: Service, request: Request, name: str | None) -> Response:
+    async def read() -> Body:
+        sent = parse(PipelineBody, await read_body(request, service.settings.max_body_bytes))
+        model = service.find(name or sent.model)
+        return pipeline_body(sent, model.name, model.info)
+
+    return await _answer(service, request, read)
 
 
 async def _answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +51,7 @@ class Guard:
         metrics: Metrics,
         log: AccessLog,
         routes: Iterable[str],
+        prefixes: Mapping[str, str],
         page: Iterable[str] = (),
         hosts: Iterable[str] | None = None,
     ) -> None:
@@ -62,12 +63,13 @@ class Guard:
             metrics: what is counted.
             log: where a line about each request goes.
             routes: paths that may be named in metrics and logs.
+            prefixes: how the paths that begin so are named there.
             page: paths of the page, which needs no key: it holds nothing, and asks for one.
             hosts: names in `Host` that are answered; None: all. A page of another site that has its
                 name point to this machine is not this machine.
         """
         self._app, self._keys, self._metrics, self._log = app, keys, metrics, log
-        self._routes, self._page = frozenset(routes), frozenset(page)
+        self._routes, self._page, self._prefixes = frozenset(routes), frozenset(page), prefixes
         self._hosts = None if hosts is None else frozenset(hosts)
         self.is_draining = False
 
@@ -80,7 +82,7 @@ class Guard:
         headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8).encode()
-        route = path if path in self._routes else "other"
+        route = path if path in self._routes else self._named(path)
         status = 0
 
         async def answer(message: Message) -> None:
@@ -124,6 +126,12 @@ class Guard:
                     tokens=state.get("tokens"),
                     model=state.get("model"),
                 )
+
+    def _named(self, path: str) -> str:
+        for prefix, name in self._prefixes.items():
+            if path.startswith(prefix):
+                return name
+        return "other"
 
     def _check(
         self, method: str, path: str, headers: dict[bytes, bytes], state: dict[str, Any]

@@ -66,6 +66,8 @@ def _check_fields(request: bytes, fields: list[bytes]) -> None:
     parts = request.split(b" ")
     if len(parts) != 3 or not all(parts) or _CONTROL.search(request):
         raise HeaderFault(400, "the request line is no METHOD TARGET VERSION")
+    if parts[2] not in (b"HTTP/1.0", b"HTTP/1.1"):
+        raise HeaderFault(400, "the version of HTTP is not 1.0 or 1.1")
     seen: dict[bytes, bytes] = {}
     for line in fields:
         name, colon, value = line.partition(b":")

@@ -1,4 +1,4 @@
-"""`POST /`: what `huggingface_hub.InferenceClient` sends, whichever task the model has.
+"""`POST /` and `POST /models/NAME`: what `huggingface_hub.InferenceClient` sends, whichever task the model has.
 
 The body is `{"inputs": ..., "parameters": {...}}`; answers have the shapes of that client's tasks.
 Parameters that are not known here are passed over, as its servers do.
@@ -36,7 +36,7 @@ class NestedPredictBody(PredictBody):
         return super().arguments(defaults) | {"nested": True}
 
 
-def pipeline_body(sent: PipelineBody, info: dict[str, Any]) -> Body:
+def pipeline_body(sent: PipelineBody, model: str, info: dict[str, Any]) -> Body:
     """Return the request that is meant, by what the model does.
 
     Raises:
@@ -44,7 +44,7 @@ def pipeline_body(sent: PipelineBody, info: dict[str, Any]) -> Body:
     """
     told = sent.parameters or {}
     routes = info.get("routes", ())
-    values: dict[str, Any] = {"inputs": sent.inputs, "model": sent.model}
+    values: dict[str, Any] = {"inputs": sent.inputs, "model": model}
     kind: type[Body]
     if isinstance(sent.inputs, dict) and "source_sentence" in sent.inputs:
         kind = SimilarityBody

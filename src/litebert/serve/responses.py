@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -49,6 +50,7 @@ _LABELS: Final[dict[str, Any]] = {
 _ANY: Final[dict[str, Any]] = {"anyOf": [{"type": "array"}, {"type": "object"}]}
 _ANSWERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "/": ("What InferenceClient of huggingface_hub sends", _ANY),
+    "/models/{name}": ("The same for a model that its address names", _ANY),
     "/predict": (
         "Labels with probabilities, best first",
         {"anyOf": [_LABELS, {"type": "array", "items": _LABELS}]},
@@ -98,7 +100,7 @@ def described(path: str, kind: type[BaseModel]) -> dict[str, Any]:
     return {
         "response_model": None,
         "summary": summary,
-        "operation_id": f"post{path.replace('/', '_').replace('-', '_')}",
+        "operation_id": "post" + re.sub(r"\W+", "_", path),
         "tags": ["inference"],
         "responses": good | faults,
         "openapi_extra": {

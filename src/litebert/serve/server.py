@@ -49,6 +49,20 @@ class _Server(uvicorn.Server):
         """Leave signals alone."""
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let in who stands at the door, close it, and go on as uvicorn does."""
+        guests = [guest for sock in sockets or [] for guest in _standing(sock)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for guest in guests:
+            await loop.connect_accepted_socket(self._protocol, guest)
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        kind = self.config.http_protocol_class
+        return kind(config=self.config, server_state=self.server_state, app_state={})  # type: ignore[call-arg]
+
 
 def serve(settings: ServeSettings, on_listening: Callable[[str], None]) -> None:
     """Serve until a signal ends it.
@@ -144,6 +158,17 @@ def _handle_signals(server: uvicorn.Server, service: Service) -> asyncio.Future[
     for number, action in ((signal.SIGTERM, end), (signal.SIGINT, end), (signal.SIGHUP, reload)):
         loop.add_signal_handler(number, action)
     return ending
+
+
+def _standing(sock: socket.socket) -> Generator[socket.socket]:
+    """Yield connections that were made and not taken yet; closing the door would reset them."""
+    while True:
+        try:
+            guest, _ = sock.accept()
+        except OSError:
+            return
+        guest.setblocking(False)
+        yield guest
 
 
 def _listen(settings: ServeSettings) -> socket.socket:

@@ -65,12 +65,12 @@ def test_a_small_request_of_the_same_client_passes_a_large_one_which_is_not_star
     queue.add(large)
     queue.take(10)
     served: list[bool] = []
-    while not large.is_empty:
+    for _ in range(60):  # as much comes as can be computed
         queue.add(Waiting("a", "x", [10]))
         queue.add(Waiting("a", "x", [10]))
         served += [request is large for request, _ in queue.take(20)]
-        assert len(served) < 100
-    assert not all(served[:2])  # small ones were let through from the start
+    assert not all(served[:2])
+    assert sum(served) >= 5
 
 
 def test_a_newcomer_has_no_claim_on_what_others_had_before_it_came() -> None:

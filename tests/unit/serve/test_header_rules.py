@@ -28,6 +28,7 @@ REFUSED = {
     "control character": b"POST / HTTP/1.1\r\nHost: h\r\nX: a\x00b\r\n\r\n",
     "no colon": b"POST / HTTP/1.1\r\nHost h\r\n\r\n",
     "no version": b"POST /\r\nHost: h\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\n",
     "two blanks": b"POST  / HTTP/1.1\r\nHost: h\r\n\r\n",
     "host twice": b"POST / HTTP/1.1\r\nHost: h\r\nHost: g\r\n\r\n",
     "empty first line": b"\r\nPOST / HTTP/1.1\r\nHost: h\r\n\r\n",
