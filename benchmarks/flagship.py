@@ -1,0 +1,312 @@
+"""What litebert-small-en is worth: fine-tuned on thirteen tasks, and its vectors as they are.
+
+    python -m benchmarks.flagship --data ../shared/data [--only SST-2,TREC] [--starts pretrained,scratch]
+        [--seeds 3] [--seconds 600] [--max-examples 20000] [--teacher FOLDER] [--model FOLDER]
+
+One row for each task, start and seed, kept in the JSON as soon as it is finished, so that the
+measurement can be continued; `--page` writes docs/results/flagship.md from what is there. Starts:
+`pretrained` (--model), `scratch` (the default of `litebert train` without an encoder), `teacher`
+(--teacher, fine-tuned the same way).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tasks import SPLIT, Row, ignore
+from litebert.data.readers import ReadOptions
+from litebert.models import DEFAULT, locate
+from litebert.recipes.finetune.run import run_plan
+from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.work import make_plan
+from litebert.recipes.plain_folder import plain_folder
+from litebert.recipes.predictor import Predictor
+from litebert.recipes.run_folder import RunFolder, environment
+from litebert.runtime.session import Session
+from litebert.runtime.text_model import TextModel
+from litebert.settings import build_settings
+from litebert.tasks.records import RECORD_KINDS
+from litebert.train.stop import StopRequest
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "flagship.json"
+PAGE = ROOT / "docs" / "results" / "flagship.md"
+
+TASKS: dict[str, Row] = {
+    **{
+        name: Row("Texts and pairs", f"glue/{name}", f"glue/{name.lower().replace('-', '')}")
+        for name in ("SST-2", "CoLA", "MRPC", "RTE", "STS-B")
+    },
+    "TREC": Row("Texts and pairs", "nltk/qc.zip", "trec", member="qc"),
+    "Banking77": Row("Texts and pairs", "banking77/train.csv", eval="banking77/test.csv"),
+    "AG News": Row(
+        "Texts and pairs", "ag_news/train_subset_10k.tsv", "ag_news", eval="ag_news/test.csv"
+    ),
+    "CLINC150": Row("Texts and pairs", "clinc150/data_full.json", "clinc150"),
+    "WikiGold": Row("Records", "wikigold/wikigold.conll.txt", "tagging"),
+    "CoNLL-2002 es": Row(
+        "Records", "nltk/conll2002.zip", "tagging", member="conll2002/esp.train",
+        eval="conll2002/esp.testa",
+    ),
+    "SQuAD 1.1": Row("Records", "squad/dev-v1.1.json.zip", "squad", data=SPLIT),
+    "RACE middle": Row("Records", "race", "race/middle"),
+}  # fmt: skip
+VECTORS = {"STS-B": ("glue/STS-B", "stsb", "eval"), "SICK": ("sick", "sick", "test")}
+"""Folder, kind and part of the scored pairs."""
+STARTS = ("pretrained", "scratch", "teacher")
+BARS = {"SST-2": ("accuracy", 0.86), "TREC": ("accuracy", 0.95), "Banking77": ("accuracy", 0.92)}
+"""What was set as a goal before the measurement."""
+
+
+def paths_of(row: Row, data: Path, scratch: Path) -> tuple[Path, Path | None]:
+    """Return the file to train on and the one to score on, unpacked where they are in an archive."""
+    train, evaluation = data / row.train, data / row.eval if row.eval else None
+    if row.member is None:
+        return train, evaluation
+    with zipfile.ZipFile(train) as archive:
+        names = [
+            n for n in archive.namelist() if n.startswith((row.member, row.eval or row.member))
+        ]
+        archive.extractall(scratch / "unpacked", names)
+    return (
+        scratch / "unpacked" / row.member,
+        scratch / "unpacked" / row.eval if row.eval else None,
+    )
+
+
+def measure(
+    name: str, start: str, seed: int, given: argparse.Namespace, scratch: Path
+) -> dict[str, Any]:
+    """Train one task once and return its scores with what they depend on."""
+    row = TASKS[name]
+    train, evaluation = paths_of(row, given.data, scratch)
+    source = {"pretrained": given.model, "scratch": "scratch"}.get(start)
+    if source is None:
+        source = str(plain_folder(Path(given.teacher), scratch))
+    settings = build_settings(
+        FinetuneSettings,
+        {
+            "data": {
+                "train": str(train), "eval": str(evaluation) if evaluation else None,
+                "task": row.task, "on_bad_row": "skip", "max_examples": given.max_examples,
+                **row.data,
+            },
+            "task": row.options,
+            "model": {"source": source},
+            "train": {
+                "threads": given.threads, "seed": seed,
+                "guard": {"on_collapse": "warn", "restarts": 0},
+                **({} if given.seconds is None else {"max_seconds": given.seconds}),
+                **({} if given.epochs is None else {"epochs": given.epochs}),
+            },
+            "num_seeds": 1,
+            # They are the same for every start and seed.
+            "has_baselines": start == given.starts[0] and seed == 0,
+        },
+    )  # fmt: skip
+    plan = make_plan(settings)
+    run = RunFolder.create(scratch / "run", name="run")
+    outcome = run_plan(plan, run, on_event=ignore, stop=StopRequest())
+    done = outcome.seeds[0]
+    if not done.scores or done.result is None:
+        raise RuntimeError(f"{name} from {start} gave no score: {done}")
+    return {
+        "task": name,
+        "start": start,
+        "seed": seed,
+        "metric": plan.task.metric,
+        "score": done.scores[plan.task.metric],
+        "all_scores": done.scores,
+        "baselines": {b.name: dict(b.scores) for b in outcome.baselines},
+        "faults": list(outcome.faults),
+        "train_examples": len(plan.train.examples),
+        "eval_examples": len(plan.eval.examples),
+        "learning_rate": plan.settings.train.learning_rate,
+        "steps": done.result.step,
+        "epochs": round(done.result.epoch, 2),
+        "seconds": round(done.result.seconds),
+    }
+
+
+def correlation(model: TextModel, name: str, data: Path) -> float:
+    """Return the Spearman correlation of cosines with the scores of people, nothing trained."""
+    folder, kind_name, part = VECTORS[name]
+    kind = RECORD_KINDS.get(kind_name)
+    source: Any = kind.read(data / folder, ReadOptions(), True)
+    records = {"eval": source.eval, "test": source.test}[part].records
+    task: Any = kind.make_task(records, {"max_length": 128})
+    model.task = task
+    features = task.features(records, model.tokenizer, labelled=False)
+    outputs = model.outputs([feature.encoded for feature in features])
+    return task.evaluate(records, task.answers(records, features, outputs))["spearman"]
+
+
+def measure_vectors(given: argparse.Namespace, scratch: Path, known: dict[str, Any]) -> None:
+    """Fill `known` with the correlations of the encoder, of its int8 graph, and of the teacher."""
+    folder = locate(given.model)
+    makers: dict[str, Any] = {"encoder": lambda: Predictor.load(folder)}
+    if (folder / "export.json").exists():
+        makers["int8"] = lambda: Session(folder, threads=given.threads)
+    if given.teacher:
+        makers["teacher"] = lambda: Predictor.load(plain_folder(Path(given.teacher), scratch))
+    for side, make in makers.items():
+        for name in VECTORS:
+            if name not in known.setdefault(side, {}):
+                known[side][name] = correlation(make(), name, given.data)
+                print(f"vectors {side} {name}: {known[side][name]:.4f}", flush=True)
+
+
+def summed_up(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return one entry a task: medians of each start, and the simple answers."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in TASKS:
+        own = [row for row in rows if row["task"] == name]
+        if not own:
+            continue
+        metric = own[0]["metric"]
+        entry: dict[str, Any] = {"metric": metric, "train_examples": own[0]["train_examples"]}
+        simple = next((row["baselines"] for row in own if row["baselines"]), {})
+        scores = [values[metric] for values in simple.values() if metric in values]
+        entry["majority"] = scores[0] if scores else None
+        entry["tfidf"] = simple["tfidf"][metric] if "tfidf" in simple else None
+        for start in STARTS:
+            values = [row["score"] for row in own if row["start"] == start]
+            entry[start] = statistics.median(values) if values else None
+            entry[f"{start}_seeds"] = values
+        if name in BARS:
+            score, bar = BARS[name]
+            got = [row["all_scores"].get(score) for row in own if row["start"] == "pretrained"]
+            entry["bar"] = {
+                "score": score,
+                "wanted": bar,
+                "got": statistics.median(got) if got else None,
+            }
+        found[name] = entry
+    return found
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the Markdown page."""
+    tasks, vectors = results.get("tasks", {}), results.get("vectors", {})
+    lines = [
+        "# litebert-small-en, measured",
+        "",
+        "Fine-tuned with the defaults of `litebert train`, beside the most frequent answer, TF-IDF with",
+        "logistic regression, a model that starts from new weights, and the teacher fine-tuned the same way.",
+        "Medians over seeds; scored on the development set, which also chose the best step, or on a held-out",
+        "part. Made with `python -m benchmarks.flagship`; every run is in `benchmarks/results/flagship.json`.",
+        "",
+        "| Task | Score | Trained on | Majority | TF-IDF | From scratch | Pretrained | Teacher | Seeds |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, row in tasks.items():
+        cells = [row[key] for key in ("majority", "tfidf", "scratch", "pretrained", "teacher")]
+        shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
+        lines.append(
+            f"| {name} | {row['metric']} | {row['train_examples']:,} | {' | '.join(shown)} | "
+            f"{len(row['pretrained_seeds'])} |"
+        )
+    if not tasks:
+        lines.append("| not measured yet | | | | | | | | |")
+    goals = [(name, row["bar"]) for name, row in tasks.items() if row.get("bar", {}).get("got")]
+    if goals:
+        lines += ["", "## Goals that were set before", ""]
+        lines += [
+            f"- {name}: {bar['score']} {bar['got']:.3f}, wanted {bar['wanted']:.2f}"
+            + (" (reached)" if bar["got"] >= bar["wanted"] else " (**missed**)")
+            for name, bar in goals
+        ]
+    if vectors:
+        lines += [
+            "",
+            "## Vectors, without fine-tuning",
+            "",
+            "Spearman correlation of the cosine of two texts' vectors with the scores that people gave.",
+            "",
+            f"| | {' | '.join(VECTORS)} |",
+            "|---|" + "---:|" * len(VECTORS),
+        ]
+        for side, values in vectors.items():
+            shown = [f"{values[name]:.4f}" if name in values else "-" for name in VECTORS]
+            lines.append(f"| {side} | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--model", default=DEFAULT, help="the encoder")
+    parser.add_argument("--teacher", help="model folder of the teacher")
+    parser.add_argument("--only", default="", help="comma-separated tasks")
+    parser.add_argument("--starts", default="pretrained,scratch")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, help="time budget of one training")
+    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--max-examples", type=int, default=20_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--no-vectors", action="store_true")
+    parser.add_argument("--page", action="store_true", help="write the page and stop")
+    given = parser.parse_args()
+    given.starts = [name.strip() for name in given.starts.split(",") if name.strip()]
+    wrong = [name for name in given.starts if name not in STARTS]
+    wrong += [name for name in given.only.split(",") if name and name not in TASKS]
+    if wrong:
+        parser.error(
+            f"unknown: {', '.join(wrong)}; starts {', '.join(STARTS)}; tasks {', '.join(TASKS)}"
+        )
+    if "teacher" in given.starts and not given.teacher:
+        parser.error("the start teacher needs --teacher FOLDER")
+    return given
+
+
+def main() -> None:
+    """Measure what is asked for and not measured yet."""
+    given = arguments()
+    path: Path = given.results
+    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"rows": {}}
+
+    def keep() -> None:
+        rows = known["rows"]
+        known["tasks"] = summed_up(list(rows.values()))
+        known["environment"] = environment()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(known, indent=1) + "\n")
+        if path == RESULTS:
+            PAGE.write_text(page(known))
+
+    names = [name for name in given.only.split(",") if name] or list(TASKS)
+    wanted = [
+        (name, start, seed)
+        for seed in range(given.seeds)
+        for name in names
+        for start in given.starts
+    ]
+    for name, start, seed in [] if given.page else wanted:
+        key = f"{name}/{start}/{seed}"
+        if key in known["rows"]:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                row = measure(name, start, seed, given, Path(scratch))
+            except Exception as error:  # the other tasks go on
+                print(f"{key} failed: {type(error).__name__}: {error}", flush=True)
+                continue
+        print(f"{key}: {row['metric']} {row['score']:.4f} in {row['seconds']} s", flush=True)
+        known["rows"][key] = row
+        keep()
+    if not given.page and not given.no_vectors:
+        with tempfile.TemporaryDirectory() as scratch:
+            measure_vectors(given, Path(scratch), known.setdefault("vectors", {}))
+    keep()
+
+
+if __name__ == "__main__":
+    main()
