@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from litebert.cli.output import is_color_wanted, say, visible
+from litebert.data.rows import BadRowError
 from litebert.errors import LitebertError, MissingDependencyError
 
 __all__ = ["EXIT_CODES", "FaultGroup", "report"]
@@ -24,6 +25,7 @@ EXIT_CODES: Final = {
     2: "wrong usage or settings, or a missing optional package",
     65: "bad data or model folder",
     66: "an input file is missing",
+    69: "an address cannot be listened on",
     70: "training diverged",
     73: "an output cannot be created",
     74: "disk full or input/output error",
@@ -67,6 +69,10 @@ _EXTRAS: Final = {
     "transformers": "hf",
     "optuna": "tune",
     "sqlalchemy": "tune",
+    "fastapi": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "h11": "serve",
 }
 """Module -> extra that brings it."""
 
@@ -87,7 +93,7 @@ class FaultGroup(TyperGroup):
             except LitebertError as error:
                 if is_debug:
                     raise
-                report(str(error))
+                report(str(error) + self._way_out(ctx, error))
                 raise typer.Exit(_exit_code(error)) from error
             except ModuleNotFoundError as error:
                 package = (error.name or "").partition(".")[0]
@@ -109,6 +115,14 @@ class FaultGroup(TyperGroup):
                 place = f"{error.filename}: " if error.filename else ""
                 report(f"{place}{error.strerror}")
                 raise typer.Exit(_READ_CODES.get(error.errno, _IO_CODE)) from error
+
+    def _way_out(self, ctx: Any, error: LitebertError) -> str:
+        """What the command itself could do about a record: only some have the option."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        names = {option for part in getattr(command, "params", ()) for option in part.opts}
+        if isinstance(error, BadRowError) and "--on-bad-row" in names:
+            return " (or skip such rows with --on-bad-row skip)"
+        return ""
 
 
 def report(message: str) -> None:
