@@ -12,7 +12,8 @@ def serve(
     models: list[str] | None = typer.Argument(
         None,
         metavar="FOLDER [NAME=FOLDER ...]",
-        help="Exported folders; the first answers requests that name no model.",
+        help="Exports, model folders, run folders, or names of encoders; the first answers requests "
+        "that name no model.",
         show_default=False,
     ),
     host: str | None = typer.Option(
@@ -50,6 +51,9 @@ def serve(
     their clients work. Settings come from options, variables LITEBERT_NAME, a TOML file, and
     defaults, in this order.
 
+    A model folder that is no export is exported first, which needs the extra `export`, and kept in the
+    cache folder of the user.
+
     SIGHUP reloads models and keys; SIGTERM answers what is there and ends with 0.
     """
     import os
@@ -68,7 +72,24 @@ def serve(
         "exit_when": exit_when,
         "json_logs": json_logs,
     }
-    resolved = resolve(models or [], flags, dict(os.environ), config, overrides or [])
+    from litebert.errors import MissingDependencyError
+
+    def prepare(folder: Path) -> Path:
+        def on_start(out: Path) -> None:
+            say(f"exporting {folder} to {out}; once, it may take a minute")
+
+        try:
+            from litebert.recipes.export_cache import cached_export
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                error.name or "torch", extra="export", purpose=f"the folder {folder}"
+            ) from error
+        return cached_export(folder, on_start)
+
+    resolved = resolve(
+        models or [], flags, dict(os.environ), config, overrides or [],
+        prepare=(lambda folder: folder) if show_config else prepare,
+    )  # fmt: skip
     if show_config:
         show_json(resolved.shown())
         return

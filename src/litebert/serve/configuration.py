@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.errors import CheckpointError, SettingsError
+from litebert.models import locate
 from litebert.runtime.exported import is_exported
 from litebert.serve.environment import environment_values
 from litebert.serve.settings import ServeSettings, named_models
@@ -43,6 +44,8 @@ def resolve(
     variables: Mapping[str, str],
     config: Path | None,
     overrides: Sequence[str] = (),
+    *,
+    prepare: Callable[[Path], Path] | None = None,
 ) -> Resolved:
     """Put the layers together.
 
@@ -52,6 +55,7 @@ def resolve(
         variables: of the environment.
         config: TOML file.
         overrides: `name=value`, as strong as options.
+        prepare: makes an export of a folder that is none; None: such a folder is refused.
 
     Raises:
         SettingsError: an unknown setting, a wrong value, no model.
@@ -76,8 +80,13 @@ def resolve(
             "no model is named; give the folder of an export: litebert serve FOLDER"
         )
     settings = build_settings(ServeSettings, merged, path=config, overrides=overrides)
-    for folder in settings.models.values():
-        _require_export(folder)
+    models = {name: locate(folder) for name, folder in settings.models.items()}
+    for name, folder in models.items():
+        if not is_exported(folder):
+            if prepare is None or not _is_model(folder):
+                raise _no_export(folder)
+            models[name] = prepare(folder)
+    settings = settings.model_copy(update={"models": models})
     names = [override.partition("=")[0].partition(".")[0].strip() for override in overrides]
     origins = (
         dict.fromkeys(file, "file")
@@ -87,16 +96,18 @@ def resolve(
     return Resolved(settings, origins)
 
 
-def _require_export(folder: Path) -> None:
-    """Refuse what cannot be served, before anything listens."""
-    if is_exported(folder):
-        return
-    if (folder / "config.json").is_file() or (folder / "model-best").is_dir():
-        raise CheckpointError(
+def _is_model(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or (folder / "model-best").is_dir()
+
+
+def _no_export(folder: Path) -> CheckpointError:
+    """What is said about a folder that cannot be served, before anything listens."""
+    if _is_model(folder):
+        return CheckpointError(
             "is a model folder; export it first: litebert export onnx "
             f"{folder} --out {folder.name}-onnx",
             path=folder,
         )
-    raise CheckpointError(
+    return CheckpointError(
         "there is no export; give a folder that `litebert export onnx` made", path=folder
     )
