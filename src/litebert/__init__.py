@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from litebert import models
     from litebert.checkpoint.pretrained import AlbertModel, AlbertWithHead
     from litebert.model.config import AlbertConfig
     from litebert.model.counting import parameter_count
@@ -47,6 +48,7 @@ __all__ = [
     "Tokenizer",
     "__version__",
     "load",
+    "models",
     "parameter_count",
     "preset",
     "resize_vocabulary",
@@ -62,6 +64,8 @@ def __getattr__(name: str) -> Any:
         AttributeError: not a public name.
         MissingDependencyError: it needs torch, which is not installed.
     """
+    if name == "models":
+        return importlib.import_module("litebert.models")
     if name not in _HOMES:
         raise AttributeError(f"module 'litebert' has no attribute {name!r}")
     try:

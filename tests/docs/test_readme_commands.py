@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.named_encoders import make_named_encoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -46,9 +47,18 @@ def commands(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#") and not SETUP.match(line)]
 
 
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stand-in for the encoder in the package."""
+    folder = tmp_path_factory.mktemp("packaged") / "encoders"
+    make_named_encoder(folder)
+    return folder
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path: Path, encoders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that pages speak of, and `litebert` on the path."""
+    monkeypatch.setenv("LITEBERT_MODELS", str(encoders))
     rows = [f"the {thing} {what},{label}" for thing in ("kettle", "lamp", "radio", "chair", "book")
             for what, label in (("works well", "good"), ("came broken", "bad"),
                                 ("is a joy to use", "good"), ("stopped at once", "bad"))]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -11,12 +12,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.named_encoders import NAME, make_named_encoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-TORCH_FREE = ("errors", "files", "registry", "settings", "text", "data", "tasks", "cli", "model.config",
+TORCH_FREE = ("errors", "files", "models", "registry", "settings", "text", "data", "tasks", "cli", "model.config",
               "model.presets", "model.sharing", "model.counting", "model.head_kinds",
               "recipes.describe", "recipes.doctor", "recipes.data_check")  # fmt: skip
+MOST_WHEEL_BYTES = 30_000_000
+MOST_GRAPH_BYTES = 7_000_000
+"""Of the int8 graph with the tokenizer."""
 WALK = """
 import importlib, pkgutil, sys
 names = []
@@ -34,10 +39,19 @@ print(len(names))
 
 @pytest.fixture(scope="module")
 def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
-    out = tmp_path_factory.mktemp("dist")
+    """The wheel of this checkout, with a stand-in for the encoder where the weights are not here."""
+    out, source = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(repository / name, source / name)
+    shutil.copytree(
+        repository / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    encoder = source / "src" / "litebert" / "models" / NAME
+    if not encoder.exists():
+        made = make_named_encoder(tmp_path_factory.mktemp("encoder") / "encoders")
+        shutil.copytree(made, encoder)
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, repository],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source],
         capture_output=True,
         text=True,
         check=False,
@@ -66,7 +80,7 @@ def call(bare: Path, program: str, *arguments: str, cwd: Path) -> subprocess.Com
     env = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV", "LITEBERT_MODELS")
     }
     return subprocess.run(
         [str(bare / program), *arguments],
@@ -91,6 +105,41 @@ def test_the_wheel_holds_what_runs_need(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     assert not [line for line in required if "torch" in line and "extra ==" not in line]
+
+
+def test_the_wheel_carries_the_encoder_and_stays_small(wheel: Path) -> None:
+    assert wheel.stat().st_size < MOST_WHEEL_BYTES
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+    folder = f"litebert/models/{NAME}/"
+    for name in ("config.json", "model.safetensors", "onnx/litebert_int8.onnx", "export.json",
+                 "task.json", "tokenizer.json", "vocab.txt", "README.md"):  # fmt: skip
+        assert folder + name in sizes, name
+    graph = sizes[folder + "onnx/litebert_int8.onnx"]
+    assert (
+        graph + sizes[folder + "tokenizer.json"] + sizes[folder + "vocab.txt"] <= MOST_GRAPH_BYTES
+    )
+
+
+def test_the_encoder_works_by_name_without_torch(bare: Path, tmp_path: Path) -> None:
+    code = f"""
+import sys
+import litebert
+model = litebert.load("{NAME}")
+vectors = model.embed(["the kettle is broken", "a quiet harbour"])
+assert vectors.shape == (2, model.hidden_size), vectors.shape
+assert "torch" not in sys.modules
+print(litebert.models.available())
+"""
+    done = call(bare, "python", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert NAME in done.stdout
+    (tmp_path / "texts.txt").write_text("the kettle is broken\na boat sails\n")
+    for arguments in (("embed", "texts.txt"), ("search", "texts.txt", "a lamp", "--no-cache"),
+                      ("embed", NAME, "texts.txt"), ("info", NAME)):  # fmt: skip
+        done = call(bare, "litebert", *arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
 
 
 def test_torch_free_modules_import_without_torch(bare: Path, tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batc
 WIDE: Final = 2048
 """From this width on the rate is 1e-5: xlarge and xxlarge collapse at more."""
 
-NARROW: Final = 256
-"""Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones."""
+NARROW: Final = 384
+"""Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones. Measured
+on litebert-small-en (width 384), 141 steps on 1,500 questions of TREC, accuracy: 0.46 at 1e-4, 0.68 at
+3e-4, 0.78 at 1e-3."""
 
 FEW_ROWS: Final = 10_000
 """Below this many training rows the score of one seed is chance to a good part."""

@@ -42,7 +42,7 @@ __all__ = ["FewShot", "FewShotSettings", "label_pairs", "run_few_shot", "wants_f
 
 MOST_PER_CLASS: Final = 64
 """Examples of the largest class up to which pairs are learnt from."""
-NARROW: Final = 256
+NARROW: Final = 384
 """Up to this width an encoder wants a higher rate."""
 
 
