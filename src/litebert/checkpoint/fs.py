@@ -12,6 +12,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = [
     "active_fs",
     "check_free_space",
     "fsync_folder",
+    "is_special",
     "make_folder",
     "remove_tree",
     "rename",
@@ -33,6 +35,7 @@ __all__ = [
     "use_fs",
     "write_atomic",
     "write_file",
+    "write_output",
 ]
 
 Data = bytes | bytearray | memoryview | Iterable[bytes | bytearray | memoryview]
@@ -95,15 +98,20 @@ class FS:
         self.before("fsync", path)
         os.fsync(descriptor)
 
-    def write_file(self, path: Path, data: Data) -> FileStamp:
+    def write_file(self, path: Path, data: Data, *, named: Path | None = None) -> FileStamp:
         """Write a new or existing file and force its content to disk (not its folder entry).
+
+        Args:
+            path: the file.
+            data: its content.
+            named: the file that messages name, where `path` is one that only stands in for it.
 
         Raises:
             StorageError: disk full (with the bytes already written) or any other refusal.
         """
         digest, size = hashlib.sha256(), 0
         pieces = (data,) if isinstance(data, bytes | bytearray | memoryview) else data
-        with _storage_errors(path):
+        with _storage_errors(named or path):
             self.before("open", path)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
             descriptor = os.open(path, flags, 0o666)
@@ -114,7 +122,8 @@ class FS:
                     size += len(rest)
                     while rest:
                         rest = rest[self.write_some(descriptor, rest, path) :]
-                self.fsync_file(descriptor, path)
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):  # others keep nothing
+                    self.fsync_file(descriptor, path)
             finally:
                 os.close(descriptor)
         return FileStamp(size=size, sha256=digest.hexdigest())
@@ -190,11 +199,11 @@ class FS:
         """Write a file so that a reader sees the old or the new content, never a part.
 
         Raises:
-            StorageError: the disk refused; the old file is untouched.
+            StorageError: the disk refused, or there is no such folder; the old file is untouched.
         """
         temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
         try:
-            stamp = self.write_file(temporary, data)
+            stamp = self.write_file(temporary, data, named=path)
             self.rename(temporary, path)
         except BaseException:
             with contextlib.suppress(StorageError):
@@ -273,9 +282,18 @@ def use_fs(fs: FS) -> Generator[FS]:
         _active = previous
 
 
-def write_file(path: Path, data: Data) -> FileStamp:
+def is_special(path: Path) -> bool:
+    """Whether something stands there that is neither a file nor a folder: a pipe, a device."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def write_file(path: Path, data: Data, *, named: Path | None = None) -> FileStamp:
     """Write and fsync a file; see `FS.write_file`."""
-    return _active.write_file(path, data)
+    return _active.write_file(path, data, named=named)
 
 
 def make_folder(path: Path) -> None:
@@ -303,6 +321,18 @@ def write_atomic(path: Path, data: Data) -> FileStamp:
     return _active.write_atomic(path, data)
 
 
+def write_output(path: Path, data: Data) -> FileStamp:
+    """Write to a name that a user told: atomically a file, straight a pipe or device.
+
+    `/dev/stdout` and `>(gzip)` are such names; a rename would put a file in their place.
+
+    Raises:
+        StorageError: the disk refused, or there is no such folder; an old file is untouched.
+    """
+    write = _active.write_file if is_special(path) else _active.write_atomic
+    return write(path, data)
+
+
 def replace_folder_atomic(temporary: Path, final: Path) -> None:
     """Put a finished folder in place; see `FS.replace_folder_atomic`."""
     _active.replace_folder_atomic(temporary, final)
@@ -323,6 +353,8 @@ def _storage_errors(path: Path) -> Generator[None]:
             cure = "the disk is full; free some space or choose another folder"
         elif number in (errno.EACCES, errno.EPERM, errno.EROFS):
             cure = "not permitted to write here; choose another folder"
+        elif number == errno.ENOENT and not path.parent.exists():
+            cure = "there is no such folder to write in; make it, or choose another"
         else:
             cure = "cannot write here; check the disk and the path"
         raise StorageError(f"{cure} ({os.strerror(number)})", path=path, errno=number) from error

@@ -82,13 +82,14 @@ def predict(
     from litebert.recipes.abstain import refuse_numbers
     from litebert.recipes.loading import limit_depth, load
     from litebert.recipes.predict import PredictJob, predict_lines, predict_table, predict_text
-    from litebert.recipes.prediction_rows import form_of
+    from litebert.recipes.prediction_rows import output_form
     from litebert.recipes.record_predict import is_record_task
 
     source = _source(data)
     _refuse_unused(source, data, pair, text_column or choice_column, encoding)
     if out is not None:
         _refuse_out(out, data if source in ("table", "lines") else None)
+    wanted = output_form(out) if out is not None and output_format is OutputFormat.auto else None
     predictor = load(model)
     limit_depth(predictor, model, depth=depth, exit_when=exit_when)
     if abstain_below is not None:
@@ -112,7 +113,7 @@ def predict(
             say(f"note      {note}")
         form = str(output_format)
         if output_format is OutputFormat.auto:
-            form = (form_of(out) if out else None) or _usual_form(source, data, out)
+            form = wanted or _usual_form(source, data, out)
         if out is None:
             write_lines(rows.lines(form))
         else:

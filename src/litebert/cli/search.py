@@ -63,6 +63,8 @@ def search(
         raise SettingsError("there is nothing to search in: give CORPUS, a table or a .txt file")
     if (query is None) == (queries is None):
         raise SettingsError("give one QUERY, or a file of them with --queries")
+    if query is not None and not query.strip():
+        raise SettingsError("the QUERY is blank; say what to look for")
     if query_column is not None and queries is None:
         raise SettingsError("--query-column belongs to --queries")
     if index is not None and not cache:
@@ -71,7 +73,7 @@ def search(
     texts = read_corpus(Path(place), text_column, encoding=encoding)
     wanted = [query] if query is not None else []
     if queries is not None:
-        wanted = read_corpus(queries, query_column).texts
+        wanted = read_corpus(queries, query_column, option="query").texts
     found = open_index(embedder, texts, path=index, is_kept=cache)
     for note in (*texts.notes, *found.notes):
         say(f"note      {note}")

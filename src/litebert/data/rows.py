@@ -45,6 +45,10 @@ class SkippedRow:
     reason: str
 
 
+class BadRowError(DataError):
+    """A record cannot be used, and the policy "skip" would have left it out."""
+
+
 class BadRows:
     """Applies one policy to every record that cannot be used, so that none is lost silently."""
 
@@ -67,16 +71,11 @@ class BadRows:
             path: file of the record when it is not the reader's own.
 
         Raises:
-            DataError: the policy is "error".
+            BadRowError: the policy is "error".
         """
         where = path or self.path
         if self.policy == "error":
-            raise DataError(
-                f"{reason} (or skip such rows with --on-bad-row skip)",
-                path=where,
-                line=line,
-                column=column,
-            )
+            raise BadRowError(reason, path=where, line=line, column=column)
         self.skipped.append(
             SkippedRow(where, line, f"column {column!r}: {reason}" if column else reason)
         )

@@ -157,4 +157,4 @@ def _require_rows(rows: list[Row], bad_rows: BadRows, path: Path) -> None:
             path=path,
             line=skipped[0].line,
         )
-    raise DataError("the file has a header but no rows; give at least two labelled rows", path=path)
+    raise DataError("the file has a header but no rows; give a file with rows", path=path)

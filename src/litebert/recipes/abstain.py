@@ -44,9 +44,9 @@ class Withheld:
         if self.threshold is None:
             return f"abstain   no threshold makes {self.wanted:.1%} of the answers right"
         chosen = "" if self.wanted is None else f", chosen here for {self.wanted:.1%}"
+        right = f", {self.accuracy:.1%} of them right" if self.coverage else ""
         return (
-            f"abstain   below {self.threshold:.4g}{chosen}: {self.coverage:.1%} are answered, "
-            f"{self.accuracy:.1%} of them right"
+            f"abstain   below {self.threshold:.4g}{chosen}: {self.coverage:.1%} are answered{right}"
         )
 
 

@@ -30,9 +30,9 @@ def stream_rows(
 ) -> Iterator[list[Row]]:
     """Yield rows in lists: whatever has arrived, so that a person who types is answered at once.
 
-    The first line that is not blank decides the form: JSON lines if it is a JSON object, else
-    plain text. Plain lines give one row each, blank ones too; blank lines between JSON objects
-    are passed over. Memory does not grow with the stream.
+    The first line that is not blank decides the form, unless the name ends in `.jsonl`: JSON lines
+    if it is a JSON object, else plain text. Plain lines give one row each, blank ones too; blank
+    lines between JSON objects are passed over. Memory does not grow with the stream.
 
     Args:
         stream: lines that end with LF or CRLF.
@@ -68,7 +68,9 @@ class _Form:
     def __init__(self, columns: tuple[str, ...], path: Path) -> None:
         self._columns = columns
         self._path = path
-        self._is_json: bool | None = None
+        is_named = path.name.lower().endswith((".jsonl", ".ndjson"))
+        self._is_json: bool | None = True if is_named else None
+        self._why = "the file's name says it is" if is_named else "the first line was"
         self._blanks = 0  # lines before the form is known
 
     def rows(self, number: int, line: str) -> list[Row]:
@@ -107,7 +109,7 @@ class _Form:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(
-                f"not JSON, although the first line was: {error}", path=self._path, line=number
+                f"not JSON, although {self._why}: {error}", path=self._path, line=number
             ) from error
         if not isinstance(value, dict):
             raise DataError(f"expected a JSON object, got {line:.60}", path=self._path, line=number)

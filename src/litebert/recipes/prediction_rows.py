@@ -11,12 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-from litebert.checkpoint.fs import write_atomic
+from litebert.checkpoint.fs import write_output
 from litebert.errors import DataError, SettingsError
 from litebert.tasks.base import Prediction
 from litebert.tasks.records import Answer
 
-__all__ = ["FORMS", "PredictionRows", "form_of"]
+__all__ = ["FORMS", "PredictionRows", "form_of", "output_form"]
 
 FORMS: Final = ("jsonl", "csv", "tsv", "plain")
 RESULT_COLUMNS: Final = ("prediction", "score", "scores")
@@ -31,6 +31,10 @@ _ENDS: Final = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+_TABLES: Final = (".parquet", ".arrow", ".feather", ".json", ".xlsx", ".xls", ".ods", ".db")
+_PACKED: Final = (".gz", ".zst", ".xz", ".bz2", ".zip")
+_FOREIGN: Final = frozenset((*_TABLES, *_PACKED, ".npy", ".npz", ".safetensors", ".html", ".pdf"))
+"""Ends that other programs would read as something else than lines."""
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 Row = dict[str, Any]
@@ -40,6 +44,19 @@ Result = Prediction | Answer
 def form_of(path: Path) -> str | None:
     """Return the form that a file name asks for, or None."""
     return _ENDS.get(path.suffix.lower())
+
+
+def output_form(path: Path) -> str | None:
+    """Return the form that the name of an output asks for; None where it says nothing.
+
+    Raises:
+        SettingsError: the name promises a form that predictions are not written in.
+    """
+    if path.suffix.lower() in _FOREIGN:
+        raise SettingsError(
+            f"--out {path} ends in {path.suffix!r}; allowed: {', '.join(_ENDS)}, or say --format"
+        )
+    return form_of(path)
 
 
 class PredictionRows:
@@ -86,10 +103,10 @@ class PredictionRows:
         """Write all rows to a file that appears only when it is whole.
 
         Raises:
-            CheckpointError: the file cannot be written.
+            StorageError: the file cannot be written.
         """
         lines = self.lines(form)
-        write_atomic(path, (line.encode("utf-8", errors="backslashreplace") for line in lines))
+        write_output(path, (line.encode("utf-8", errors="backslashreplace") for line in lines))
 
     def _delimited_lines(self, delimiter: str) -> Iterator[str]:
         rows = iter(self._rows)

@@ -101,18 +101,28 @@ class Index:
                     yield part[start : min(start + rows, count)]
 
 
-def read_corpus(path: Path, column: str | None = None, *, encoding: str | None = None) -> Corpus:
+def read_corpus(
+    path: Path, column: str | None = None, *, encoding: str | None = None, option: str = "text"
+) -> Corpus:
     """Read the texts of a table, or of a `.txt` file with one a line; blank ones are left out.
+
+    Args:
+        path: the file.
+        column: of a table; None: found.
+        encoding: codec; None: found.
+        option: what messages call the texts, text or query.
 
     Raises:
         DataError: the file cannot be read, or holds no text.
-        SettingsError: no such column, or a column of a file that has none.
+        SettingsError: a folder, no such column, or a column of a file that has none.
     """
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder; give a file")
     notes: tuple[str, ...] = ()
     if ".txt" in path.suffixes:
         if column is not None:
             raise SettingsError(
-                f"--text-column {column!r}: {path} is a text file, it has no columns"
+                f"--{option}-column {column!r}: {path} is a text file, it has no columns"
             )
         texts, _, digest = read_lines(path, encoding)
         rows = list(enumerate(texts, start=1))
@@ -124,7 +134,8 @@ def read_corpus(path: Path, column: str | None = None, *, encoding: str | None =
         digest, notes = table.sha256, (*table.notes, reason)
     kept = [(line, text) for line, text in rows if text.strip()]
     if not kept:
-        raise DataError("there is no text to search in", path=path)
+        blank = "every line is blank; give a file with texts, one a line or one a row"
+        raise DataError(blank, path=path)
     how = json.dumps([digest, column, encoding])
     lines, found = [line for line, _ in kept], [text for _, text in kept]
     return Corpus(path, lines, found, hashlib.sha256(how.encode()).hexdigest(), notes)
@@ -187,7 +198,7 @@ def search(
         scores, rows = nearest(embedder(part), index.blocks(), top)
         for found, places in zip(scores, rows, strict=True):
             yield [
-                Hit(rank, float(score), corpus.lines[row], corpus.texts[row])
+                Hit(rank, round(float(score), DIGITS), corpus.lines[row], corpus.texts[row])
                 for rank, (score, row) in enumerate(zip(found, places, strict=True), start=1)
             ]
 

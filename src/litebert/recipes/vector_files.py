@@ -37,13 +37,14 @@ def require_form(path: Path) -> str:
     """Return the form that a file name asks for.
 
     Raises:
-        SettingsError: another ending than those of `FORMS`.
+        SettingsError: another ending than those of `FORMS`, or a pipe where a file must be.
     """
     form = path.suffix.lower()
     if form not in FORMS:
-        raise SettingsError(
-            f"--out {path} ends in {form or 'nothing'!r}; allowed: {', '.join(FORMS)}"
-        )
+        ending = f"ends in {form!r}" if form else "has no ending"
+        raise SettingsError(f"--out {path} {ending}; allowed: {', '.join(FORMS)}")
+    if form != ".jsonl" and fs.is_special(path):
+        raise SettingsError(f"--out {path} is a pipe or a device, which {form} cannot go to")
     return form
 
 
@@ -68,7 +69,9 @@ def write_vectors(
     form = require_form(path)
     counter = _Counted(blocks)
     if form == ".jsonl":
-        fs.write_atomic(path, (line.encode() for line in json_lines(counter)))
+        fs.write_output(
+            path, (line.encode(errors="backslashreplace") for line in json_lines(counter))
+        )
     elif form == ".parquet":
         _write_parquet(path, counter, width)
     else:
@@ -78,11 +81,11 @@ def write_vectors(
 
 
 def json_lines(blocks: Blocks) -> Iterator[str]:
-    """Yield one JSON object a line: `text` and `vector`."""
+    """Yield one JSON object a line: `text` and `vector`; encode with "backslashreplace"."""
     for texts, vectors in blocks:
         for text, row in zip(texts, vectors, strict=True):
             numbers = [float(f"{value:.{DIGITS}g}") for value in row.tolist()]
-            line = json.dumps({"text": _clean(text), "vector": numbers}, ensure_ascii=False)
+            line = json.dumps({"text": text, "vector": numbers}, ensure_ascii=False)
             yield line + "\n"
 
 
@@ -102,7 +105,8 @@ def _write_raw(path: Path, blocks: _Counted, header: Callable[[], bytes]) -> Non
     """The number of rows stands in the header and is known at the end: rows wait in a file."""
     waiting = _beside(path, "rows")
     try:
-        fs.write_file(waiting, (vectors.astype("<f4").tobytes() for _, vectors in blocks))
+        numbers = (vectors.astype("<f4").tobytes() for _, vectors in blocks)
+        fs.write_file(waiting, numbers, named=path)
 
         def pieces() -> Iterator[bytes]:
             yield header()
@@ -140,7 +144,9 @@ def _write_parquet(path: Path, blocks: _Counted, width: int) -> None:
     schema = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32(), width))])
     waiting = _beside(path, "parquet")
     try:
-        fs.write_file(waiting, b"")  # refuses where nothing can be written, in our words
+        fs.write_file(
+            waiting, b"", named=path
+        )  # refuses where nothing can be written, in our words
         with pq.ParquetWriter(waiting, schema) as writer:
             for texts, vectors in blocks:
                 flat = pa.array(vectors.reshape(-1), pa.float32())

@@ -81,7 +81,8 @@ def judge(summary: RunSummary) -> Verdict:
         )
     lost = [item for item in summary.baselines if not _beats(summary, item)]
     higher = SCORES[name].higher_is_better
-    others = " and ".join(_named(name, item) for item in summary.baselines)
+    *firsts, last = [_named(name, item) for item in summary.baselines]
+    others = f"{', '.join(firsts)} and {last}" if firsts else last
     if any(item.name == MAJORITY for item in lost):
         return Verdict(
             "bad",

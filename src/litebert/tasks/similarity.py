@@ -6,12 +6,14 @@ The model has the head "embedding" with mean pooling; every text is a sequence o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from litebert.data.batch import EncodedExample
+from litebert.data.similar import SimilarRecord
 from litebert.errors import DataError
 from litebert.tasks.base import TASKS
 from litebert.tasks.correlation import pearson, spearman
@@ -28,7 +30,6 @@ from litebert.tasks.stored import StoredTask
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from litebert.data.similar import SimilarRecord
     from litebert.tasks.baselines import Baseline
     from litebert.text.tokenizer import Tokenizer
 
@@ -134,6 +135,16 @@ class Similarity(StoredTask):
                 path=records[0].path,
             )
         return features
+
+    def from_text(self, text: str, pair: str | None = None) -> SimilarRecord:
+        """Return two texts as a record without score, for `predict`.
+
+        Raises:
+            DataError: one text only, or a blank one.
+        """
+        if pair is None or not text.strip() or not pair.strip():
+            raise DataError("two texts are compared, neither blank: give the other one with --pair")
+        return SimilarRecord("0", text, Path("<text>"), 0, (text, pair))
 
     def answers(
         self,

@@ -117,7 +117,8 @@ def test_every_form_holds_the_same_vectors(tmp_path: Path, form: str) -> None:
         table = pq.read_table(path).to_pydict()
         found, texts = np.array(table["vector"], np.float32), table["text"]
     np.testing.assert_allclose(found, vectors, rtol=1e-6)
-    assert texts is None or texts == [*TEXTS[:4], "Ünï\\ud800 lamp"]
+    last = "Ünï\\ud800 lamp" if form == ".parquet" else TEXTS[4]  # UTF-8 cannot hold it, JSON can
+    assert texts is None or texts == [*TEXTS[:4], last]
     assert sorted(tmp_path.iterdir()) == [path]
 
 

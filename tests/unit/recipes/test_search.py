@@ -154,7 +154,7 @@ def test_corpora_are_read_with_their_lines(tmp_path: Path) -> None:
         read_corpus(table, "body")
     blank = tmp_path / "blank.txt"
     blank.write_text("\n \n")
-    with pytest.raises(DataError, match="no text to search"):
+    with pytest.raises(DataError, match="every line is blank"):
         read_corpus(blank)
     with pytest.raises(SettingsError, match="has no columns"):
         read_corpus(blank, "text")

@@ -150,24 +150,24 @@ def joined_metrics(folder: RunFolder, seeds: Iterable[int]) -> str:
 def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
     """Return what a person reads at the end: scores side by side, the verdict, what to do next."""
     summary = RunSummary.from_json((folder.path / SUMMARY).read_text(encoding="utf-8"))
-    metric, name = summary.metric, shlex.quote(str(folder.path))
+    metric = summary.metric
     lines = ["", f"{metric} on {summary.evaluated:,} held-out examples"]
-    lines += [
-        f"  {baseline.name:<10} {baseline.scores[metric]:.4f}" for baseline in summary.baselines
-    ]
+    others = [name for name, *_ in getattr(outcome.plan, "others", ())]
+    width = max(map(len, ["this model", *others, *(item.name for item in summary.baselines)]))
+    lines += [f"  {item.name:<{width}} {item.scores[metric]:.4f}" for item in summary.baselines]
     values = [seed.score for seed in summary.seeds]
-    lines.append(f"  {'this model':<10} {summary.scores[metric]:.4f}")
+    lines.append(f"  {'this model':<{width}} {summary.scores[metric]:.4f}")
     if len(values) > 1:
         lines.append(
-            f"  {'seeds':<10} median {statistics.median(values):.4f}, "
+            f"  {'seeds':<{width}} median {statistics.median(values):.4f}, "
             f"from {min(values):.4f} to {max(values):.4f} in {len(values)} runs"
         )
-    for name, *_ in getattr(outcome.plan, "others", ()):
+    for name in others:
         found = [seed.scores[f"{metric}_{name}"] for seed in outcome.seeds if seed.scores]
         seeds = f" (median of the seeds {statistics.median(found):.4f})" if len(found) > 1 else ""
-        lines.append(f"  {name:<10} {summary.scores[f'{metric}_{name}']:.4f}{seeds}")
+        lines.append(f"  {name:<{width}} {summary.scores[f'{metric}_{name}']:.4f}{seeds}")
     if metric in outcome.test_scores:
-        lines.append(f"  {'test set':<10} {outcome.test_scores[metric]:.4f}")
+        lines.append(f"  {'test set':<{width}} {outcome.test_scores[metric]:.4f}")
     lines += ["", judge(summary).sentence, *(f"warning   {fault}" for fault in outcome.faults)]
     lines += [f"          {advice(outcome.plan.warnings)}"] if outcome.faults else []
     lines.append("")
@@ -176,6 +176,6 @@ def result_lines(outcome: Outcome, folder: RunFolder) -> list[str]:
         f"plots     {folder.plots}",
         f"model     {folder.best}",
         f"try       {summary.predict_command}",
-        f"          litebert evaluate {name} FILE",
+        f"          litebert evaluate {shlex.quote(str(folder.path))} FILE",
     ]
     return lines
