@@ -38,7 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def server(folders: dict[str, Path]) -> Generator[ServeProcess]:
     process = ServeProcess(
         *(f"{kind}={folder}" for kind, folder in folders.items()),
-        "--set", "header_seconds=1.0", "--set", "max_body_bytes=200000", "--set", "watch=false",
+        "--set", "header_seconds=1.0", "--set", "max_body_bytes=300000", "--set", "watch=false",
     ).wait_until_serving()  # fmt: skip
     yield process
     process.kill()
@@ -127,8 +127,13 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("/predict", b"\xef\xbb\xbf{}", 400, "no JSON"),
     ("/predict", b'{"inputs":"\xff"}', 400, "no JSON"),
     ("/predict", b'{"inputs":"\\ud800"}', 400, "no JSON"),
-    ("/predict", b"[" * 100_000, 400, "no JSON"),
+    ("/predict", b"[" * 50_000, 400, "no JSON"),
     ("/predict", b'{"inputs":"a","depth":' + b"9" * 5000 + b"}", 400, "no JSON"),
+    ("/predict", b'{"inputs":[' + b"1," * 80_000 + b"1]}", 400, "more than 60000 values"),
+    ("/predict", b'{"inputs":[' + b'"",' * 61_000 + b'""]}', 400, "more than 60000 values"),
+    ("/predict", b'{"inputs":[' + b"[]," * 50_000 + b"[]]}", 400, "more than 60000 values"),
+    ("/predict", {"inputs": ["a"] * 5000}, 422, "at most 4096 items"),
+    ("/predict", {"inputs": ",[" * 50_000}, 422, "100000 characters"),
     ("/predict", {"inputs": []}, 400, "no input"),
     ("/predict", {}, 422, "inputs: Field required"),
     ("/predict", [], 422, "body"),
@@ -171,12 +176,12 @@ def test_faults_of_openai_routes_have_their_shape(server: ServeProcess) -> None:
 
 
 def test_bodies_are_bounded_and_json(server: ServeProcess) -> None:
-    large = {"inputs": "a" * 200_000}
+    large = {"inputs": "a" * 300_000}
     assert server.ask("/predict", large)[0] == 413
     assert server.ask("/predict", {"inputs": "a"}, headers={"content-type": "text/plain"})[0] == 415
     chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
     lines = ("Content-Type: application/json", "Transfer-Encoding: chunked")
-    assert b" 413 " in server.raw(header("POST", "/embed", *lines) + chunk * 4 + b"0\r\n\r\n")
+    assert b" 413 " in server.raw(header("POST", "/embed", *lines) + chunk * 6 + b"0\r\n\r\n")
     assert server.ask("/embed", {"inputs": "a"}, headers={"x-request-timeout": "never"})[0] == 400
 
 

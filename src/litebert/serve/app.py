@@ -22,7 +22,7 @@ from litebert.serve.guard import Guard
 from litebert.serve.logs import AccessLog
 from litebert.serve.metrics import CONTENT_TYPE
 from litebert.serve.pipeline import PipelineBody, pipeline_body
-from litebert.serve.reading import parse, read_body, timeout_of
+from litebert.serve.reading import BodyReader, parse, timeout_of
 from litebert.serve.requests import Body
 from litebert.serve.responses import described
 from litebert.serve.service import ClientGoneError, Service
@@ -65,10 +65,19 @@ def make_app(service: Service) -> Guard:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
+    limits = service.settings
+    reader = BodyReader(
+        most=limits.max_body_bytes,
+        most_together=limits.max_reading_bytes,
+        seconds=limits.timeout_seconds,
+    )
     for path, kind in BODIES.items():
         extra = described(path, kind)
-        app.add_api_route(path, _route(service, kind), methods=["POST"], **extra)
-    for path, handler in (("/", _pipeline(service)), (MODEL_ROUTE, _named_pipeline(service))):
+        app.add_api_route(path, _route(service, reader, kind), methods=["POST"], **extra)
+    for path, handler in (
+        ("/", _pipeline(service, reader)),
+        (MODEL_ROUTE, _named_pipeline(service, reader)),
+    ):
         app.add_api_route(path, handler, methods=["POST"], **described(path, PipelineBody))
     _add_status(app, service)
     app.add_exception_handler(HTTPException, _on_http)
@@ -106,33 +115,37 @@ def _page_paths() -> list[str]:
     return ["/", *(f"/{name}" for name in files)]
 
 
-def _route(service: Service, kind: type[Body]) -> Handler:
+def _route(service: Service, reader: BodyReader, kind: type[Body]) -> Handler:
     async def handle(request: Request) -> Response:
         async def read() -> Body:
-            return parse(kind, await read_body(request, service.settings.max_body_bytes))
+            return parse(kind, await reader.read(request))
 
         return await _answer(service, request, read)
 
     return handle
 
 
-def _pipeline(service: Service) -> Handler:
+def _pipeline(service: Service, reader: BodyReader) -> Handler:
     async def handle(request: Request) -> Response:
-        return await _answer_pipeline(service, request, None)
+        return await _answer_pipeline(service, reader, request, None)
 
     return handle
 
 
-def _named_pipeline(service: Service) -> Callable[[Request, str], Awaitable[Response]]:
+def _named_pipeline(
+    service: Service, reader: BodyReader
+) -> Callable[[Request, str], Awaitable[Response]]:
     async def handle(request: Request, name: str) -> Response:
-        return await _answer_pipeline(service, request, name)
+        return await _answer_pipeline(service, reader, request, name)
 
     return handle
 
 
-async def _answer_pipeline(service: Service, request: Request, name: str | None) -> Response:
+async def _answer_pipeline(
+    service: Service, reader: BodyReader, request: Request, name: str | None
+) -> Response:
     async def read() -> Body:
-        sent = parse(PipelineBody, await read_body(request, service.settings.max_body_bytes))
+        sent = parse(PipelineBody, await reader.read(request))
         model = service.find(name or sent.model)
         return pipeline_body(sent, model.name, model.info)
 

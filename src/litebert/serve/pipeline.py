@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litebert.serve.errors import HttpFault
 from litebert.serve.record_requests import FillMaskBody, NerBody, QaBody
-from litebert.serve.requests import Body, EmbedBody, PredictBody, SimilarityBody
+from litebert.serve.requests import Body, EmbedBody, PairInputs, PredictBody, SimilarityBody
 
 __all__ = ["NestedPredictBody", "PipelineBody", "pipeline_body"]
 
@@ -21,7 +21,7 @@ class PipelineBody(BaseModel):
     """Any task's request."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
-    inputs: str | list[str] | Annotated[dict[str, Any], Field(max_length=8)] | list[list[str]]
+    inputs: PairInputs | Annotated[dict[str, Any], Field(max_length=8)]
     parameters: dict[str, Any] | None = None
     normalize: bool | None = None
     truncate: bool | None = None

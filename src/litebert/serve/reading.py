@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,40 +14,76 @@ from starlette.requests import ClientDisconnect, Request
 from litebert.serve.errors import HttpFault
 from litebert.serve.service import ClientGoneError
 
-__all__ = ["TIMEOUT_HEADER", "parse", "read_body", "timeout_of"]
+__all__ = ["MOST_VALUES", "TIMEOUT_HEADER", "BodyReader", "parse", "timeout_of"]
 
 B = TypeVar("B", bound=BaseModel)
 
 TIMEOUT_HEADER: Final = "x-request-timeout"
 """Seconds that a client gives its request."""
 _MOST_FAULTS: Final = 3
+MOST_VALUES: Final = 60_000
+"""Of a body: what is parsed in a few hundredths of a second at most, whatever it is."""
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """Return the body.
+class BodyReader:
+    """Reads bodies, and keeps what all of them hold at one moment within a bound."""
 
-    Raises:
-        HttpFault: no JSON, or more bytes than allowed.
-        ClientGoneError: the connection ended first.
-    """
+    def __init__(self, *, most: int, most_together: int, seconds: float) -> None:
+        """Set the bounds.
+
+        Args:
+            most: bytes of a body.
+            most_together: bytes of all that are being read.
+            seconds: for a body.
+        """
+        self._most, self._most_together, self._seconds = most, most_together, seconds
+        self._held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """Return the body.
+
+        Raises:
+            HttpFault: no JSON, more bytes than allowed, or too late.
+            ClientGoneError: the connection ended first.
+        """
+        _require_json(request)
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > self._most:
+            raise _too_large(self._most)
+        parts: list[bytes] = []
+        total = 0
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for part in request.stream():
+                    total += len(part)
+                    self._held += len(part)
+                    if total > self._most:
+                        raise _too_large(self._most)
+                    if self._held > self._most_together:
+                        raise HttpFault(
+                            429,
+                            "the server reads more requests than it can hold; try again later",
+                            headers={"retry-after": "1", "connection": "close"},
+                        )
+                    parts.append(part)
+        except ClientDisconnect as error:
+            raise ClientGoneError from error
+        except TimeoutError as error:
+            raise HttpFault(
+                408, "the body took too long", headers={"connection": "close"}
+            ) from error
+        finally:
+            self._held -= total
+        return b"".join(parts)
+
+
+def _require_json(request: Request) -> None:
+
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # A page of another site may send text/plain without asking; JSON it may not.
     if kind != "application/json" and not kind.endswith("+json"):
         raise HttpFault(415, "send JSON: Content-Type: application/json")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > most:
-        raise _too_large(most)
-    parts: list[bytes] = []
-    total = 0
-    try:
-        async for part in request.stream():
-            total += len(part)
-            if total > most:
-                raise _too_large(most)
-            parts.append(part)
-    except ClientDisconnect as error:
-        raise ClientGoneError from error
-    return b"".join(parts)
 
 
 def parse(kind: type[B], raw: bytes) -> B:
@@ -56,6 +94,7 @@ def parse(kind: type[B], raw: bytes) -> B:
     Raises:
         HttpFault: no JSON (400), or not what the route takes (422).
     """
+    _require_few_values(raw)
     try:
         values = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
@@ -66,6 +105,28 @@ def parse(kind: type[B], raw: bytes) -> B:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         raise HttpFault(422, "; ".join(_told(faults, kind)[:_MOST_FAULTS])) from error
+
+
+def _require_few_values(raw: bytes) -> None:
+    """Refuse a body of very many values, which would keep the server from everything else.
+
+    Raises:
+        HttpFault: there are more than `MOST_VALUES`.
+    """
+    if _marks(raw) <= MOST_VALUES:
+        return
+    found = last = 0
+    for match in _STRING.finditer(raw):  # marks in texts do not count
+        found += 1 + _marks(raw[last : match.start()])
+        last = match.end()
+        if found > MOST_VALUES:
+            break
+    if found + _marks(raw[last:]) > MOST_VALUES:
+        raise HttpFault(400, f"the body has more than {MOST_VALUES} values", kind="Validation")
+
+
+def _marks(raw: bytes) -> int:
+    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
 def timeout_of(request: Request) -> float | None:

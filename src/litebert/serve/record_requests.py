@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from litebert.serve.requests import Body, Defaults, Inputs, strings
+from litebert.serve.requests import Body, Defaults, Inputs, Many, strings
 
 __all__ = ["ChoiceBody", "FillMaskBody", "NerBody", "QaBody"]
 
@@ -24,7 +24,7 @@ class QaBody(Body):
     operation: ClassVar[str] = "qa"
     question: str | None = Field(default=None, min_length=1)
     context: str | None = Field(default=None, min_length=1)
-    inputs: _Question | list[_Question] | None = None
+    inputs: _Question | Annotated[list[_Question], Many] | None = None
     top_k: int | None = Field(default=None, ge=1, le=100)
     """Answers for each question, as a list; one answer that is no list when not given."""
 
@@ -106,7 +106,7 @@ class ChoiceBody(Body):
     question: str = ""
     context: str = ""
     choices: list[str] | None = Field(default=None, min_length=2, max_length=26)
-    inputs: list[_Choices] | None = None
+    inputs: Annotated[list[_Choices], Many] | None = None
 
     def items(self) -> list[_Choices]:
         """Return the questions.

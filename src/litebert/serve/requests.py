@@ -9,17 +9,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
-    "Body", "DecodeBody", "Defaults", "EmbedBody", "EmbeddingsBody", "Inputs", "PredictBody", "RerankBody",
-    "SimilarityBody", "TokenizeBody", "strings",
+    "MOST_INPUTS", "Body", "DecodeBody", "Defaults", "EmbedBody", "EmbeddingsBody", "Inputs", "Many",
+    "PairInputs", "PredictBody", "RerankBody", "SimilarityBody", "TokenizeBody", "strings",
 ]  # fmt: skip
 
-Inputs = str | list[str]
-PairInputs = str | list[str | Annotated[list[str], Field(min_length=1, max_length=2)]]
+MOST_INPUTS: Final = 4096
+"""More are not even looked at, whatever a server allows."""
+Many = Field(max_length=MOST_INPUTS)
+Inputs = str | Annotated[list[str], Many]
+PairInputs = (
+    str | Annotated[list[str | Annotated[list[str], Field(min_length=1, max_length=2)]], Many]
+)
 Keep = Literal["Left", "Right", "left", "right"]
 
 
@@ -178,7 +183,7 @@ class RerankBody(_Cut):
 
     operation: ClassVar[str] = "rerank"
     query: str
-    texts_: list[str] = Field(alias="texts", min_length=1)
+    texts_: list[str] = Field(alias="texts", min_length=1, max_length=MOST_INPUTS)
     raw_scores: bool = False
     return_text: bool = False
 
@@ -205,7 +210,7 @@ class RerankBody(_Cut):
 class _SimilarityInputs(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     source_sentence: str
-    sentences: list[str] = Field(min_length=1)
+    sentences: list[str] = Field(min_length=1, max_length=MOST_INPUTS)
 
 
 class _SimilarityParameters(BaseModel):
@@ -261,6 +266,7 @@ class TokenizeBody(Body):
         return strings(self.inputs)
 
 
+MOST_IDS: Final = 50_000
 Id = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
@@ -269,8 +275,8 @@ class DecodeBody(Body):
 
     operation: ClassVar[str] = "decode"
     ids: (
-        Annotated[list[Id], Field(min_length=1, max_length=100_000)]
-        | list[Annotated[list[Id], Field(max_length=100_000)]]
+        Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS)]
+        | list[Annotated[list[Id], Field(max_length=MOST_IDS)]]
     )
     skip_special_tokens: bool = True
 

@@ -94,7 +94,7 @@ class ServedModel:
             stamp = self._current_stamp()
             try:
                 fresh = await EngineProcess.start(self.settings, self._on_step)
-            except LitebertError as error:
+            except (LitebertError, OSError) as error:
                 self._stamp = stamp  # not tried again before the folder changes again
                 _log.error("model %s: not reloaded, the old one serves on: %s", self.name, error)
                 self._metrics.reloads.add(1, self.name, "failed")
@@ -144,7 +144,7 @@ class ServedModel:
                 try:
                     self._engine = await EngineProcess.start(self.settings, self._on_step)
                     self._stamp = self._current_stamp()
-                except LitebertError as error:
+                except (LitebertError, OSError) as error:  # also: no process can be made
                     _log.error("model %s: the engine does not start: %s", self.name, error)
             self.failures += 1
 

@@ -54,9 +54,11 @@ class ServeSettings(Settings):
     """A request that would wait longer gets 429."""
     timeout_seconds: float = Field(default=30.0, gt=0, le=3600)
     """After which a request gets 504; a client may ask for less."""
-    max_client_batch_size: int = Field(default=32, ge=1, le=100_000)
+    max_client_batch_size: int = Field(default=32, ge=1, le=4096)
     """Texts of one request."""
     max_body_bytes: int = Field(default=2_000_000, ge=1000)
+    max_reading_bytes: int = Field(default=64_000_000, ge=1000)
+    """Of all bodies that are being read; more get 429."""
 
     max_header_bytes: int = Field(default=16_384, ge=1024, le=1_000_000)
     header_seconds: float = Field(default=10.0, gt=0)
