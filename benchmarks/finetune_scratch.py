@@ -162,6 +162,7 @@ def _settings(
     known = {key: value for key, value in data.items() if value is not None}
     return {
         "data": known,
+        "model": {"source": "scratch"},
         # A collapse is a result here, not a reason to try again.
         "train": {
             "max_seconds": data_set.max_seconds,
