@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    target: str = typer.Argument(metavar="TARGET", help="What for: onnx or openvino."),
+    target: str = typer.Argument(metavar="TARGET", help="What for: onnx, openvino or executorch."),
     folder: Path = typer.Argument(metavar="FOLDER", help="Model folder or run folder."),
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the export; must be new."),
     precision: list[str] | None = typer.Option(

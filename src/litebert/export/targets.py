@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from litebert.export.base import EXPORTERS
+from litebert.export.executorch.exporter import ExecuTorchExporter
 from litebert.export.onnx.exporter import OnnxExporter
 from litebert.export.openvino.exporter import OpenVinoExporter
 
-__all__ = ["EXPORTERS", "OnnxExporter", "OpenVinoExporter"]
+__all__ = ["EXPORTERS", "ExecuTorchExporter", "OnnxExporter", "OpenVinoExporter"]

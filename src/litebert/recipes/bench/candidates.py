@@ -99,10 +99,21 @@ def _exported(source: Path) -> tuple[list[Candidate], list[Missing]]:
         missing.append(Missing("openvino", f"{plain} is not there; export it with --plain"))
     mobile = sorted(export.path.glob("**/*.pte"))
     if mobile and not _is_installed("executorch"):
-        missing.append(Missing("executorch", "the package executorch is not installed"))
+        missing.append(Missing("executorch", 'not installed: pip install "litebert[mobile]"'))
     elif not mobile:
         missing.append(Missing("executorch", f"{EXPORT_FILE} names no .pte file"))
+    else:
+        found += [
+            Candidate(f"executorch {_precision(path)}", "executorch", path, None, size)
+            for path in mobile
+            if (size := check_file(path))
+        ]
     return found, missing
+
+
+def _precision(path: Path) -> str:
+    """Number format of a `.pte` of ours, by its name."""
+    return path.stem.partition("_")[2] or "fp32"
 
 
 def _is_installed(package: str) -> bool:

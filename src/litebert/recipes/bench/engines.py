@@ -165,6 +165,37 @@ class OpenVinoEngine(PaddedEngine):
         return self.model({name: given[name] for name in self._names})
 
 
+class ExecuTorchEngine(Engine):
+    """A `.pte` of `litebert export executorch`: texts one by one, unpadded."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        import importlib
+
+        from litebert.export.executorch.lowering import program
+        from litebert.files import read_json
+        from litebert.runtime.exported import EXPORT_FILE, MAX_JSON_BYTES
+
+        listed = read_json(path.parent.parent / EXPORT_FILE, max_bytes=MAX_JSON_BYTES)
+        entry = listed["files"][f"{path.parent.name}/{path.name}"]
+        # The private name is the only way to say how many threads; without it all cores are used.
+        library: Any = importlib.import_module("executorch.extension.pybindings.portable_lib")
+        library._unsafe_reset_threadpool(threads)
+        order = tuple(str(name) for name in entry["methods"][1:-1])
+        self._limit = int(entry["max_tokens"])
+        outputs = tuple(str(name) for name in entry["outputs"])
+        self._run = program(path.read_bytes(), order, outputs)
+
+    def run(self, sequences: Sequence[Ids]) -> list[Any]:
+        """Compute all sequences, cut to the longest that the file takes."""
+        import torch
+
+        results: list[Any] = []
+        for sequence in sequences:
+            ids = torch.from_numpy(sequence[None, : self._limit].astype(np.int64))
+            results.append(self._run(ids, torch.ones_like(ids), torch.zeros_like(ids)))
+        return results
+
+
 class GemmEngine(Engine):
     """No model: one large product in float32, the speed that others are compared with."""
 
@@ -189,6 +220,7 @@ for _name, _engine in (
     ("transformers", TransformersEngine),
     ("onnxruntime", PlainOnnxEngine),
     ("openvino", OpenVinoEngine),
+    ("executorch", ExecuTorchEngine),
     ("gemm", GemmEngine),
 ):
     ENGINES.register(_name)(_engine)

@@ -1,0 +1,1 @@
+"""ExecuTorch: the parts of a model as methods of one file, for phones."""
