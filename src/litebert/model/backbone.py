@@ -164,10 +164,15 @@ class AlbertModel(nn.Module):
         return self.embeddings(input_ids, token_type_ids, places)
 
     def pool(self, hidden: Float[Tensor, "T H"], packing: Packing) -> Float[Tensor, "N H"] | None:
-        """Return tanh(dense(first token)) of each sequence; None without pooler."""
+        """Return tanh(dense(first token)) of each sequence; None without pooler.
+
+        Differs from the official code where `litebert.pooler_reads` is "mean": of the mean over tokens.
+        """
         if self.pooler is None:
             return None
-        return torch.tanh(self.pooler(packing.first_tokens(hidden)))
+        reads_mean = self.config.litebert.pooler_reads == "mean"
+        rows = packing.mean_tokens(hidden) if reads_mean else packing.first_tokens(hidden)
+        return torch.tanh(self.pooler(rows))
 
     def pack_inputs(
         self,

@@ -85,6 +85,9 @@ class LitebertOptions(Settings):
     """Head the folder was saved with, where `architectures` cannot say it."""
     pooling: Literal["cls", "mean"] = "cls"
     """What the embedding head returns: the pooled first token, or the mean over real tokens."""
+    pooler_reads: Literal["first", "mean"] = "first"
+    """What the pooler reads: the first token, as published, or the mean over real tokens, for encoders
+    that learnt to put the meaning of a text there."""
     exit_heads: bool = False
     """Whether each depth but the last has a classifier of its own, for the heads sequence and token. What
     the last depth answers stays the same, so that other readers may leave them out."""

@@ -63,9 +63,20 @@ def write_head(
 
 
 def _pooled(graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs) -> str:
-    """tanh(dense(first token)), [N, H]."""
-    first = graph.op("Gather", inputs.hidden, inputs.first_positions(), axis=0)
-    return graph.op("Tanh", model.linear(graph, precision, first, "pooler"))
+    """tanh(dense(first token, or mean over tokens)), [N, H]."""
+    if model.config.litebert.pooler_reads == "mean":
+        rows = _means(graph, inputs)
+    else:
+        rows = graph.op("Gather", inputs.hidden, inputs.first_positions(), axis=0)
+    return graph.op("Tanh", model.linear(graph, precision, rows, "pooler"))
+
+
+def _means(graph: GraphWriter, inputs: HeadInputs) -> str:
+    """Mean over the tokens of each sequence, [N, H]."""
+    members = write_members(graph, inputs.layout, inputs.first_positions())
+    share = graph.op("Cast", members.is_member, to=TensorProto.FLOAT)  # [N, T]
+    counts = graph.op("ReduceSum", share, graph.ints(1), keepdims=1)
+    return graph.op("Div", graph.op("MatMul", share, inputs.hidden), counts)
 
 
 def classify(
@@ -164,10 +175,7 @@ def _embedding(
     if model.config.litebert.pooling != "mean" and model.has_pooler:
         vectors = _pooled(graph, model, precision, inputs)
     else:
-        members = write_members(graph, inputs.layout, inputs.first_positions())
-        share = graph.op("Cast", members.is_member, to=TensorProto.FLOAT)  # [N, T]
-        counts = graph.op("ReduceSum", share, graph.ints(1), keepdims=1)
-        vectors = graph.op("Div", graph.op("MatMul", share, inputs.hidden), counts)
+        vectors = _means(graph, inputs)
     return [("sentence_embedding", vectors, ["N", width])]
 
 

@@ -77,6 +77,7 @@ def _fresh(plan: Any) -> tuple[str, ...]:
 
     config: dict[str, Any] = plan.settings.model.config
     options = config.get("litebert", {}) | head_options(plan.task)
+    options |= {"pooler_reads": plan.model.config.litebert.pooler_reads}
     changes = {
         **config,
         "id2label": plan.task.config_labels(),

@@ -14,6 +14,7 @@ from litebert.model.presets import PRESETS, preset
 from litebert.models import is_name
 from litebert.recipes.finetune.adapt_options import with_added
 from litebert.recipes.finetune.own_vocabulary import train_own_vocabulary
+from litebert.recipes.finetune.pooler_choice import pooler_options
 from litebert.recipes.finetune.start_choice import AUTO, SCRATCH, choose_start
 from litebert.recipes.model_source import source_folder
 from litebert.text.tokenizer import Tokenizer
@@ -84,7 +85,10 @@ def choose_model(
     source, why = choose_start(settings, texts) if model.source == AUTO else (model.source, "")
     if source not in (SCRATCH, *PRESETS):
         folder = source_folder(source)
-        config = with_added(AlbertConfig.load(folder).replace(**changes), settings.adapt)
+        saved = AlbertConfig.load(folder)
+        if "pooler_reads" not in options:
+            changes["litebert"] |= pooler_options(folder, task.head, saved)
+        config = with_added(saved.replace(**changes), settings.adapt)
         why = why or f"weights of {source if is_name(source) else folder}"
         return ModelChoice(config, Tokenizer.from_pretrained(folder), folder, why, source)
     tokenizer = train_own_vocabulary(model, texts)

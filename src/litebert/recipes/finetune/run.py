@@ -21,6 +21,7 @@ from litebert.recipes.finetune.hazards import advice
 from litebert.recipes.finetune.known_head import is_head_foreign, renew_head
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
+from litebert.recipes.finetune.pooler_choice import start_pooler
 from litebert.recipes.finetune.work import Work, work_of
 from litebert.recipes.word_vectors import cooccurrence_vectors
 from litebert.tasks.baselines import Baseline
@@ -206,6 +207,7 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
         freeze(model, plan.settings.adapt)
         return model
     told = plan.settings.model.config.get("litebert", {}) | head_options(plan.task)
+    told |= {"pooler_reads": choice.config.litebert.pooler_reads}
     model = load_model(
         choice.folder,
         plan.task.head,
@@ -220,6 +222,7 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
     )
     if is_head_foreign(plan):
         renew_head(model, plan.task.head)
+    start_pooler(model, choice.folder)
     model = with_parts(model, choice.config)
     freeze(model, plan.settings.adapt)
     return model
