@@ -25,6 +25,7 @@ from litebert.checkpoint.files import (
     is_plain_name,
 )
 from litebert.checkpoint.keys import to_published
+from litebert.checkpoint.leftovers import is_running
 from litebert.checkpoint.matching import OUR_PREFIX
 from litebert.checkpoint.quantized import stored_tensors
 from litebert.checkpoint.rounded import quantize_weight
@@ -222,19 +223,9 @@ def _remove_leftovers(target: Path, kind: str) -> None:
     for path in target.parent.glob(f".{_escaped(target.name)}.{kind}-*"):
         owner = path.name.rsplit(f".{kind}-", 1)[1].split("-")[0]
         is_ancient = time.time() - path.stat().st_mtime > _ANCIENT_SECONDS
-        if owner.isdigit() and (is_ancient or not _is_running(int(owner))):
+        if owner.isdigit() and (is_ancient or not is_running(int(owner))):
             fs.remove_tree(path)
 
 
 def _escaped(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

@@ -12,6 +12,7 @@ from typing import IO
 
 import typer
 
+from litebert.cli.ended import clean_end
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
 
@@ -23,6 +24,7 @@ class Pooling(StrEnum):
     cls = "cls"
 
 
+@clean_end()
 def embed(
     model: str | None = typer.Argument(
         None,

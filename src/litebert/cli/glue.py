@@ -83,7 +83,7 @@ def run_glue(job: GlueJob, out: Path | None, *, dry_run: bool) -> None:
         Exit: 1 where a task failed; 128 + signal after an interruption.
     """
     from litebert.checkpoint.fs import StorageError, write_atomic
-    from litebert.recipes.glue.job import require_same_job
+    from litebert.recipes.glue.job import require_folder, require_same_job
     from litebert.recipes.glue.report import report_lines, scores_json
     from litebert.recipes.glue.run import Interrupted, describe_tasks, run_tasks
     from litebert.recipes.glue.submission import write_submission
@@ -91,6 +91,7 @@ def run_glue(job: GlueJob, out: Path | None, *, dry_run: bool) -> None:
     from litebert.train.stop import stop_on_signals
 
     path = next_folder("glue") if out is None else out
+    require_folder(path)
     if dry_run:
         for line in describe_tasks(job, path):
             show(line)

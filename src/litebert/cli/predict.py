@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import typer
 
 from litebert.cli.choices import ChoiceColumns, DepthLimit, ExitWhen
+from litebert.cli.ended import clean_end
 from litebert.cli.output import say, write_lines
 from litebert.errors import DataError, SettingsError
 
@@ -38,6 +39,7 @@ class OutputFormat(StrEnum):
     plain = "plain"
 
 
+@clean_end()
 def predict(
     model: Path = typer.Argument(metavar="MODEL", help="Model folder, run folder or export."),
     data: str = typer.Argument(
@@ -191,6 +193,8 @@ def _source(data: str) -> str:
     """What the word means: `stdin`, `table`, `lines`, `folder` or `text`."""
     if data == "-":
         return "stdin"
+    if not data:
+        return "text"  # as a path it would be the working folder
     try:
         mode = Path(data).stat().st_mode
     except (OSError, ValueError) as error:  # not there, or no file name at all: a long text

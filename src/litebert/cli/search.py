@@ -7,12 +7,14 @@ from pathlib import Path
 
 import typer
 
+from litebert.cli.ended import clean_end
 from litebert.cli.output import say, show, write_lines
 from litebert.errors import SettingsError
 
 _SHOWN_CHARACTERS = 160
 
 
+@clean_end()
 def search(
     model: str | None = typer.Argument(
         None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from litebert.checkpoint.fs import write_output
+from litebert.checkpoint.leftovers import remove_leftovers
 from litebert.errors import DataError, SettingsError
 from litebert.tasks.base import Prediction
 from litebert.tasks.records import Answer
@@ -106,6 +107,7 @@ class PredictionRows:
             StorageError: the file cannot be written.
         """
         lines = self.lines(form)
+        remove_leftovers(path)
         write_output(path, (line.encode("utf-8", errors="backslashreplace") for line in lines))
 
     def _delimited_lines(self, delimiter: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from litebert.checkpoint import fs
+from litebert.checkpoint.leftovers import remove_leftovers
 from litebert.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def write_vectors(
     """
     form = require_form(path)
     counter = _Counted(blocks)
+    remove_leftovers(path)
     if form == ".jsonl":
         fs.write_output(
             path, (line.encode(errors="backslashreplace") for line in json_lines(counter))

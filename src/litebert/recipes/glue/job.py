@@ -148,6 +148,16 @@ def read_result(folder: Path) -> TaskResult | None:
         ) from error
 
 
+def require_folder(out: Path) -> None:
+    """Refuse a place where no folder can be.
+
+    Raises:
+        SettingsError: a file, a device or the like stands there.
+    """
+    if out.exists() and not out.is_dir():
+        raise SettingsError(f"{out} exists and is no folder; choose another --out")
+
+
 def require_same_job(out: Path, job: GlueJob) -> None:
     """Keep what was told in the folder of the run; on a rerun it must be the same.
 
