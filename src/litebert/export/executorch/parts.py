@@ -5,8 +5,9 @@ A block that twelve depths share is one part, so it is lowered, stored and packe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -14,8 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litebert.errors import ExportError
+from litebert.model.activation import activate
 from litebert.model.albert import AlbertModel, AlbertWithHead
 from litebert.model.attend import repeat_heads
+from litebert.model.heads import MlmHead
 from litebert.model.layers import Attention, FeedForward
 from litebert.model.step_adapter import StepAdapter
 
@@ -26,6 +29,8 @@ MAX_TOKENS: Final = 512
 EMBED: Final = "embed"
 HEAD: Final = "head"
 _MASKED: Final = -1e9
+_ROOT: Final = (2 / math.pi) ** 0.5
+_CUBIC: Final = 0.044715
 _OUTPUTS: Final[dict[str | None, tuple[str, ...]]] = {
     "sequence": ("logits",),
     "sentence_order": ("logits",),
@@ -195,18 +200,36 @@ class MobileStep(nn.Module):
         hidden = hidden + update
         if not attention.is_pre_norm:
             hidden = self._norm(hidden)
-        return self.ffn(hidden, adapter)
+        return self._feed(hidden)
+
+    def _feed(self, hidden: Tensor) -> Tensor:
+        ffn, adapter = self.ffn, self.adapter
+        entering = self._norm_of("ffn", hidden) if ffn.is_pre_norm else hidden
+        inner = self._linear("up", ffn.up, entering)
+        if ffn.is_gated:
+            inner = activated(self._linear("gate", ffn.gate, entering), ffn.activation) * inner
+        else:
+            inner = activated(inner, ffn.activation)
+        update = self._linear("down", ffn.down, inner)
+        if adapter is not None:
+            update = adapter.squeeze("ffn", update)
+        return hidden + update if ffn.is_pre_norm else self._norm_of("ffn", hidden + update)
+
+    def _linear(self, name: str, layer: nn.Linear, inputs: Tensor) -> Tensor:
+        result = layer(inputs)
+        return result if self.adapter is None else self.adapter.add(name, inputs, result)
 
     def _norm(self, hidden: Tensor) -> Tensor:
-        norm, adapter = self.attention.norm, self.adapter
-        return norm(hidden) if adapter is None else adapter.normalise("attention", norm, hidden)
+        return self._norm_of("attention", hidden)
+
+    def _norm_of(self, place: Literal["attention", "ffn"], hidden: Tensor) -> Tensor:
+        norm = self.attention.norm if place == "attention" else self.ffn.norm
+        return norm(hidden) if self.adapter is None else self.adapter.normalise(place, norm, hidden)
 
     def _project(self, name: str, entering: Tensor) -> Float[Tensor, "A S D"]:
         """Return query, key or value by heads. One projection each: cutting a joint one fixes the length."""
         layout = self.attention.heads
-        result = cast(nn.Linear, getattr(self.attention, name))(entering)
-        if self.adapter is not None:
-            result = self.adapter.add(name, entering, result)
+        result = self._linear(name, cast(nn.Linear, getattr(self.attention, name)), entering)
         parts = result.unflatten(-1, (-1, layout.size))  # [S, K, D]
         return repeat_heads(parts, layout.heads).transpose(0, 1)
 
@@ -251,11 +274,16 @@ class MobileHead(nn.Module):
         if self.word == "span":
             both = self.heads["span"](hidden).transpose(0, 1)  # [2, S]
             return both[:1], both[1:]
-        words = () if self.table is None else (self.heads["mlm"](hidden, self.table)[None],)
+        words = () if self.table is None else (self._words(hidden, self.table)[None],)
         if self.word == "mlm":
             return words
         part = "sentence_order" if self.word == "pretraining" else self.word
         return (*words, self.heads[part](self._pooled(hidden, attention_mask)))
+
+    def _words(self, hidden: Tensor, table: Tensor) -> Tensor:
+        head = cast(MlmHead, self.heads["mlm"])
+        inner = head.norm(activated(head.dense(hidden), head.activation))
+        return functional.linear(inner, table, head.bias)
 
     def _pooled(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """tanh(dense(first real token)), [1, H]; a product, for an index would be an operator more."""
@@ -267,6 +295,17 @@ class MobileHead(nn.Module):
     def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
         real = mask.to(hidden.dtype)
         return (real @ hidden) / real.sum(1, keepdim=True).clamp_min(1.0)
+
+
+def activated(inner: Float[Tensor, "*any"], name: str) -> Float[Tensor, "*any"]:
+    """Apply an activation by its published name.
+
+    `gelu_new` is written out: XNNPACK computes the form with erf for both, 5e-4 beside it.
+    """
+    if name != "gelu_new":
+        return activate(inner, name)
+    cubic = inner + _CUBIC * inner * inner * inner
+    return 0.5 * inner * (1.0 + torch.tanh(_ROOT * cubic))
 
 
 class IntegerTable(nn.Module):
