@@ -18,6 +18,7 @@ from litebert.export.base import EXPORTERS, ExportedFile, Options, verify
 from litebert.export.onnx.source import Source, load_source
 from litebert.export.verify import Referee
 from litebert.files import check_file, read_bytes
+from litebert.model.config import AlbertConfig
 from litebert.tasks.exit_file import EXIT_FILE
 
 __all__ = ["EXPORT_FILE", "ExportReport", "export_and_verify"]
@@ -47,6 +48,7 @@ class ExportReport:
         depth: its depths.
         parameters: stored weights of the model.
         files: exported models.
+        notes: what differs from the model folder on purpose, as sentences.
     """
 
     path: Path
@@ -55,6 +57,7 @@ class ExportReport:
     depth: int
     parameters: int
     files: tuple[ExportedFile, ...]
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `export.json`, without digests."""
@@ -64,6 +67,7 @@ class ExportReport:
             "head": self.head,
             "depth": self.depth,
             "parameters": self.parameters,
+            "notes": list(self.notes),
             "files": {item.name: item.to_json() for item in self.files},
         }
 
@@ -179,4 +183,19 @@ def _report(source: Source, target: str, out: Path, done: list[ExportedFile]) ->
     parts = source.parts
     parameters = sum(value.size for value in parts.weights.values())
     depth = parts.config.num_hidden_layers
-    return ExportReport(out, target, parts.head, depth, parameters, tuple(done))
+    notes = _notes(source, done)
+    return ExportReport(out, target, parts.head, depth, parameters, tuple(done), notes)
+
+
+def _notes(source: Source, done: list[ExportedFile]) -> tuple[str, ...]:
+    """What a reader of the model folder would not expect."""
+    chosen = None
+    if source.folder is not None:
+        chosen = AlbertConfig.load(source.folder).litebert.quantization
+    has_integers = any(item.precision == "int8" for item in done)
+    if chosen is None or chosen.activations != "static" or not has_integers:
+        return ()
+    return (
+        "The model folder has static ranges of activations; int8 files size each row as it comes instead, "
+        "so answers differ from the folder's by their rounding.",
+    )

@@ -88,4 +88,5 @@ def report_lines(report: ExportReport) -> list[str]:
         f"{report.path}: {report.parameters:,} parameters, depth {report.depth}, {head}",
         _HEADER,
         *(file_line(item) for item in report.files),
+        *report.notes,
     ]

@@ -307,3 +307,24 @@ def test_names_stay_free_of_clashes() -> None:
     onnx.checker.check_model(proto, full_check=True)
     assert proto.graph.name == "litebert"
     assert set(ALL) >= {"onnx"}
+
+
+def test_static_ranges_are_not_taken_over_and_that_is_said(tmp_path: Path) -> None:
+    import torch
+
+    from litebert.compress.quantize import calibrate, with_quantization
+    from litebert.model.packing import Packing
+    from litebert.model.quantization import Quantization
+    from litebert.recipes.export import report_lines
+
+    model = with_quantization(tiny("sequence"), Quantization(activations="static"))  # pyright: ignore
+    calibrate(model, [(torch.arange(20), Packing.from_lengths([12, 8]))])
+    save_model(model, tmp_path / "model")
+    report = export_and_verify(
+        "onnx", tmp_path / "model", tmp_path / "out", Options(("int8",), is_plain=False)
+    )
+    assert len(report.notes) == 1 and "static ranges" in report_lines(report)[-1]
+    report = export_and_verify(
+        "onnx", tmp_path / "model", tmp_path / "more", Options(("fp32",), is_plain=False)
+    )
+    assert report.notes == ()
