@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -36,8 +37,20 @@ class ServedModel:
         rate: tokens that its engine computes in a second, lately; 0: not known.
     """
 
-    def __init__(self, name: str, settings: EngineSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, name: str, settings: EngineSettings, metrics: Metrics, *, has_spare: bool = False
+    ) -> None:
+        """Describe it; `start` loads it.
+
+        Args:
+            name: under which it is asked for.
+            settings: of its engine.
+            metrics: where steps are counted.
+            has_spare: keep a second engine that takes over at once when the first one dies.
+        """
         self.name, self.settings = name, settings
+        self._has_spare = has_spare
+        self._spare: asyncio.Task[EngineProcess] | None = None
         self.rate = 0.0
         self.step_seconds = 0.0
         self._metrics = metrics
@@ -72,6 +85,7 @@ class ServedModel:
         """
         self._engine = await EngineProcess.start(self.settings, self._on_step)
         self._keeper = asyncio.create_task(self._keep())
+        self._start_spare()
 
     async def ask(self, operation: str, args: dict[str, Any], **options: Any) -> Reply:
         """Ask the engine of this moment; see `EngineProcess.ask`.
@@ -103,9 +117,9 @@ class ServedModel:
             self._metrics.reloads.add(1, self.name, "done")
             _log.info("model %s: reloaded", self.name)
         if old is not None:
-            task = asyncio.create_task(old.stop(30.0))
-            self._retired.add(task)
-            task.add_done_callback(self._retired.discard)
+            self._retire(old.stop(30.0))
+        self._retire(self._stop_spare(self._spare))
+        self._start_spare()
         return True
 
     async def reload_if_changed(self) -> None:
@@ -118,6 +132,7 @@ class ServedModel:
         if self._keeper is not None:
             self._keeper.cancel()
         engine = self._engine
+        self._retire(self._stop_spare(self._spare))
         tasks = list(self._retired)
         if engine is not None:
             tasks.append(asyncio.create_task(engine.stop(seconds)))
@@ -137,6 +152,8 @@ class ServedModel:
                 self.failures = 0
             _log.error("model %s: the engine is gone; starting it again", self.name)
             self._metrics.restarts.add(1, self.name)
+            if self._take_spare():
+                continue
             await asyncio.sleep(self._pause())
             async with self._swap:
                 if self._engine is not engine:
@@ -147,6 +164,37 @@ class ServedModel:
                 except (LitebertError, OSError) as error:  # also: no process can be made
                     _log.error("model %s: the engine does not start: %s", self.name, error)
             self.failures += 1
+
+    def _start_spare(self) -> None:
+        if self._has_spare:
+            self._spare = asyncio.create_task(EngineProcess.start(self.settings, self._on_step))
+
+    def _take_spare(self) -> bool:
+        """Put the spare engine in place of the one that died, if there is one and it lives."""
+        spare = self._spare
+        if spare is None or not spare.done() or spare.cancelled() or spare.exception():
+            return False
+        if spare.result().lost.is_set():
+            self._start_spare()
+            return False
+        self._engine = spare.result()
+        self._start_spare()
+        return True
+
+    async def _stop_spare(self, spare: asyncio.Task[EngineProcess] | None) -> None:
+        if spare is None:
+            return
+        spare.cancel()
+        try:
+            engine = await spare
+        except (LitebertError, OSError, asyncio.CancelledError):
+            return
+        await engine.kill()
+
+    def _retire(self, ending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(ending)
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
 
     def _pause(self) -> float:
         return 0.0 if not self.failures else min(MOST_PAUSE, 0.25 * 2 ** (self.failures - 1))

@@ -50,7 +50,10 @@ class Service:
         self.keys = ApiKeys(settings)
         self.metrics = Metrics()
         self.models = {
-            name: ServedModel(name, settings.engine(name), self.metrics) for name in settings.models
+            name: ServedModel(
+                name, settings.engine(name), self.metrics, has_spare=settings.spare_engine
+            )
+            for name in settings.models
         }
         self.admission = Admission(
             most=settings.max_concurrent_requests, most_seconds=settings.max_queue_seconds

@@ -33,6 +33,8 @@ class ServeSettings(Settings):
     precision: Literal["auto", "fp32", "fp16", "int8"] = "auto"
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of each engine; all CPUs that the process may use when not given."""
+    spare_engine: bool = False
+    """Keep a second engine for each model, which takes over at once when the first one dies."""
     depth: int | None = Field(default=None, ge=1)
     """Depths to run where a request names none."""
     exit_when: str | None = Field(default=None, max_length=64)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from litebert.runtime import Session
 from litebert.serve.engine.describe import describe, self_test
 from litebert.serve.engine.operations.inputs import encode
 from litebert.serve.engine.process import EngineLostError, EngineProcess, EngineSettings
+from litebert.serve.metrics import Metrics
+from litebert.serve.served import ServedModel
 
 from .conftest import Folder, Open
 
@@ -59,6 +62,30 @@ def test_an_engine_that_says_nothing_is_replaced_and_a_given_up_request_is_forgo
         await engine.kill()
 
     asyncio.run(ask())
+
+
+def test_a_spare_engine_takes_over_at_once(folder_of: Folder) -> None:
+    args = {"inputs": "lamp", "add_special_tokens": True}
+
+    async def serve() -> float:
+        model = ServedModel(
+            "m", EngineSettings(str(folder_of("embed")), threads=1), Metrics(), has_spare=True
+        )
+        await model.start()
+        first = model.pid
+        assert model._spare is not None and first is not None
+        spare = await model._spare
+        os.kill(first, signal.SIGKILL)
+        start = time.monotonic()
+        while model.pid == first:
+            await asyncio.sleep(0.005)
+        seconds = time.monotonic() - start
+        assert model.pid == spare.pid
+        assert (await model.ask("tokenize", args, client="a")).body
+        await model.stop(1.0)
+        return seconds
+
+    assert asyncio.run(serve()) < 2.0
 
 
 def test_a_model_has_to_answer_before_it_serves(
