@@ -12,7 +12,12 @@ NAME = "litebert-small-en"
 
 
 def make_student(
-    folder: Path, *, head: str = "embedding", seed: int = 0, **options: object
+    folder: Path,
+    *,
+    head: str = "embedding",
+    seed: int = 0,
+    has_pooler: bool = False,
+    **options: object,
 ) -> None:
     """Write a model folder with random weights over the vocabulary of `tests.bert_folders`.
 
@@ -38,7 +43,8 @@ def make_student(
         }
     )  # fmt: skip
     model = AlbertWithHead(config, head).eval()
-    model.model.pooler = None
+    if not has_pooler:
+        model.model.pooler = None
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, weight in [*model.model.named_parameters(), *model.heads.named_parameters()]:

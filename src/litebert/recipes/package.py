@@ -158,6 +158,9 @@ def _with_words(source: Path, words: Path | None) -> AlbertWithHead:
         "problem_type": None,
     }
     plain = load_model(source, "embedding", changes=changes)
+    # What folding keeps of the teacher's pooler reads the first token, where a student of mean vectors
+    # keeps little; without it, fine-tuning starts one that reads the mean.
+    plain.model.pooler = None
     if words is None:
         return plain
     model = load_model(model_folder(words), "mlm", changes=changes)

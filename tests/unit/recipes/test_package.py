@@ -44,6 +44,13 @@ def test_one_folder_is_everything(place: Path) -> None:
     assert json.loads((folder / "config.json").read_text())["dtype"] == "float32"
 
 
+def test_a_pooler_of_the_teacher_is_left_out(tmp_path: Path) -> None:
+    make_student(tmp_path / "student", has_pooler=True)
+    assert any("pooler" in name for name in find_weights(tmp_path / "student").entries)
+    done = package_encoder(tmp_path / "student", tmp_path / "out")
+    assert not any("pooler" in name for name in find_weights(done.path).entries)
+
+
 def test_half_precision_is_read_as_float32(place: Path, tmp_path: Path) -> None:
     make_student(tmp_path / "student")
     exact = dict(load_model(tmp_path / "student", "embedding").named_parameters())
