@@ -121,7 +121,7 @@ def best_spans(
     Spans lie within the passage, end at or after their start, are short enough, and start in the
     window that shows their start with the most context. Of equal scores the first found is first.
     Source: official `squad_utils.py`, `write_predictions`. Differs from the official code: where
-    none of the best starts and ends of "span" fit together, the best span of all is taken.
+    none of the best starts and ends of "span" make an answer, the best span of all is taken.
 
     Args:
         windows: all windows of one question, with outputs.
@@ -139,8 +139,17 @@ def best_spans(
             )
     find = _joint if options.is_joint else _independent
     found = [find(window, output, options) for window, output in windows]
-    if not options.is_joint and not any(len(spans.first) for spans in found):
-        found = [_band(window, output, options) for window, output in windows]
+    answers = _answers(windows, found, options.n_best)
+    if answers or options.is_joint:
+        return answers
+    found = [_band(window, output, options) for window, output in windows]
+    return _answers(windows, found, options.n_best)
+
+
+def _answers(
+    windows: Sequence[tuple[Window, NDArray[np.float64]]], found: Sequence[_Spans], n_best: int
+) -> list[SpanAnswer]:
+    """The best spans with different texts, of all windows; blank ones are no answers."""
     owner = np.repeat(np.arange(len(found)), [len(spans.first) for spans in found])
     if not len(owner):
         return []
@@ -158,7 +167,7 @@ def best_spans(
         text = passage.text[a:b]
         if text and text not in seen:
             seen[text] = (i, a, b)
-            if len(seen) == options.n_best:
+            if len(seen) == n_best:
                 break
     chosen = [i for i, _, _ in seen.values()]
     scores = start[chosen] + end[chosen]

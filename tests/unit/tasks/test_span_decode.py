@@ -110,6 +110,13 @@ def test_independent_ends(data: st.DataObject, n_best: int, longest: int) -> Non
         assert TEXT[span.start : span.end] == span.text == span.text.strip() != ""
 
 
+def test_a_blank_best_span_leaves_the_best_that_has_words() -> None:
+    output = np.zeros((OFFSET + 7, 2))
+    output[OFFSET + 2] = 1.0  # the piece of a blank alone
+    (found,) = best_spans([(window((0, 6)), output)], DecodeOptions(False, 1, 1))
+    assert found.text == "one"
+
+
 @given(st.data(), st.integers(1, 20), st.integers(1, 12))
 def test_joint_ends(data: st.DataObject, n_best: int, longest: int) -> None:
     windows, prelim = [], []
