@@ -19,7 +19,7 @@ TIME ?= 6h
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-quickstart: $(VENV)/.train ## Train, score and save a small model on bundled messages (<= 60 s)
+quickstart: $(VENV)/.train ## Train, score and save a small model on bundled messages (about a minute)
 	$(BIN)/litebert quickstart
 
 test: $(VENV)/.dev ## Run the whole test suite
