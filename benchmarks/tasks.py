@@ -221,6 +221,8 @@ def main() -> None:
     given = parser.parse_args()
     is_kept = RESULTS.exists() and not given.again
     known: dict[str, Any] = json.loads(RESULTS.read_text()) if is_kept else {"tasks": {}}
+    # Rows of before the exports were scored, from another encoder, are measured anew.
+    known["tasks"] = {k: row for k, row in known["tasks"].items() if "exported" in row}
     wanted = [] if given.page else (given.only.split(",") if given.only else list(TASKS))
     for name in wanted:
         if name in known["tasks"]:
