@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from litebert.errors import CheckpointError, DataError, SettingsError
 from litebert.models import locate
 from litebert.runtime.exported import ExportedFolder
 from litebert.runtime.graph import Graph
+from litebert.runtime.masks import FilledMask, find_masks, likeliest_pieces
 from litebert.runtime.memory import release_free_memory
 from litebert.runtime.onnx_file import read_onnx
 from litebert.runtime.packing import PackedRows, pack_rows
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from litebert.runtime.stages import ExitStages
     from litebert.tasks.base import Task
 
-__all__ = ["FilledMask", "Session"]
+__all__ = ["Session"]
 
 HIDDEN: Final = "last_hidden_state"
 CALL_SLOTS: Final = 512
@@ -39,17 +39,6 @@ Measured on albert-base, int8, one thread: 1.4 ms a slot in calls of 128, 1.5 in
 """
 _TOKEN_HEADS: Final = frozenset({"token", "span", "span_joint"})
 _WORD_OUTPUTS: Final = {"mlm": "logits", "pretraining": "prediction_logits"}
-
-
-@dataclass(frozen=True, slots=True)
-class FilledMask:
-    """A piece that may stand for [MASK]."""
-
-    piece: str
-    """As the vocabulary spells it."""
-    probability: float
-    token: int
-    """Its id."""
 
 
 class Session(TextModel):
@@ -244,25 +233,14 @@ class Session(TextModel):
                 f"the head is {self._graph.head!r}, which does not predict words; export a pretrained "
                 "folder"
             )
-        if top < 1:
-            raise SettingsError(f"top is {top}; allowed: 1 and above")
-        encoding = self.tokenizer.encode(text, max_length=self.max_positions)
+        encoding, masks = find_masks(self.tokenizer, text, max_length=self.max_positions, top=top)
         ids = np.asarray(encoding.ids, np.int64)
-        masks = np.flatnonzero(ids == self.tokenizer.mask_id)
-        if not len(masks):
-            raise DataError("there is no [MASK] in the text, or it is too far behind its start")
         (rows,) = pack_rows([len(ids)], max_tokens=len(ids))
         types = np.asarray(encoding.type_ids, np.int64)
         (logits,) = self._graph.run(
             rows, [ids], [types], (name,), depth=self._depth, masked_positions=masks
         )  # [P, V]
-        return [self._likeliest(row[: self.tokenizer.vocab_size], top) for row in logits]
-
-    def _likeliest(self, row: Float[np.ndarray, " V"], top: int) -> list[FilledMask]:
-        weights = np.exp(row.astype(np.float64) - row.max())
-        order = np.argsort(-weights, kind="stable")[:top].tolist()
-        total = weights.sum()
-        return [FilledMask(self.tokenizer.token(i), float(weights[i] / total), i) for i in order]
+        return likeliest_pieces(logits, self.tokenizer, top)
 
     def _head_outputs(self) -> tuple[str, ...]:
         """Outputs that the head's answer is made of; none: the mean of the hidden states."""

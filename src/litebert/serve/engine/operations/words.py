@@ -60,7 +60,7 @@ def tokenize(session: Session, args: Mapping[str, Any]) -> Plan:
     """Answer with the pieces of each text, and where they stand in it."""
     texts, _ = listed(args["inputs"], is_pair=False)
     found = [
-        _pieces(encoding, is_whole=args["add_special_tokens"], unknown=session.tokenizer.unk_id)
+        _pieces(encoding, is_whole=args["add_special_tokens"])
         for encoding in session.tokenizer.encode_batch(texts)
     ]
     return Plan("head", [], lambda _: write_json(found))
@@ -80,8 +80,7 @@ def decode(session: Session, args: Mapping[str, Any]) -> Plan:
     return Plan("head", [], lambda _: write_json(texts))
 
 
-def _pieces(encoding: Encoding, *, is_whole: bool, unknown: int) -> list[dict[str, Any]]:
-    del unknown
+def _pieces(encoding: Encoding, *, is_whole: bool) -> list[dict[str, Any]]:
     rows = zip(encoding.ids, encoding.tokens, encoding.offsets, encoding.special_mask, strict=True)
     return [
         {
