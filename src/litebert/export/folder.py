@@ -183,19 +183,25 @@ def _report(source: Source, target: str, out: Path, done: list[ExportedFile]) ->
     parts = source.parts
     parameters = sum(value.size for value in parts.weights.values())
     depth = parts.config.num_hidden_layers
-    notes = _notes(source, done)
+    notes = _notes(source, target, done)
     return ExportReport(out, target, parts.head, depth, parameters, tuple(done), notes)
 
 
-def _notes(source: Source, done: list[ExportedFile]) -> tuple[str, ...]:
+def _notes(source: Source, target: str, done: list[ExportedFile]) -> tuple[str, ...]:
     """What a reader of the model folder would not expect."""
+    notes: list[str] = []
     chosen = None
     if source.folder is not None:
         chosen = AlbertConfig.load(source.folder).litebert.quantization
     has_integers = any(item.precision == "int8" for item in done)
-    if chosen is None or chosen.activations != "static" or not has_integers:
-        return ()
-    return (
-        "The model folder has static ranges of activations; int8 files size each row as it comes instead, "
-        "so answers differ from the folder's by their rounding.",
-    )
+    if chosen is not None and chosen.activations == "static" and has_integers:
+        notes.append(
+            "The model folder has static ranges of activations; int8 files size each row as it comes "
+            "instead, so answers differ from the folder's by their rounding."
+        )
+    if target == "executorch" and source.parts.has_exits:
+        notes.append(
+            "The file answers after all depths; the classifiers of earlier depths are left out, "
+            "litebert export onnx has them."
+        )
+    return tuple(notes)

@@ -33,6 +33,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"norm_position": "pre", "ffn": "geglu"},
     {"num_key_value_heads": 2, "depth_embeddings": True},
     {"lora_rank": 2, "depth_norms": True, "adapter_size": 3},
+    {"pooler_reads": "mean"},
 )
 
 

@@ -309,6 +309,25 @@ def test_names_stay_free_of_clashes() -> None:
     assert set(ALL) >= {"onnx"}
 
 
+def test_classifiers_of_earlier_depths_that_are_left_out_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another exporter under that name: the package of the target is not installed everywhere.
+    monkeypatch.setitem(EXPORTERS._items, "executorch", OnnxExporter)
+    for has_exits in (True, False):
+        model = tmp_path / f"model-{has_exits}"
+        save_model(tiny("sequence", litebert={"exit_heads": has_exits}), model)
+        report = export_and_verify(
+            "executorch",
+            model,
+            tmp_path / f"out-{has_exits}",
+            Options(("fp32",), is_plain=False),
+        )
+        assert ["earlier depths are left out" in note for note in report.notes] == [
+            True
+        ] * has_exits
+
+
 def test_static_ranges_are_not_taken_over_and_that_is_said(tmp_path: Path) -> None:
     import torch
 

@@ -251,6 +251,7 @@ class MobileHead(nn.Module):
         self.final_norm = encoder.encoder.final_norm if is_pre_norm else None
         self.pooler = encoder.pooler
         self.is_mean = encoder.config.litebert.pooling == "mean" or encoder.pooler is None
+        self.pooler_reads_mean = encoder.config.litebert.pooler_reads == "mean"
         self.table = encoder.embeddings.token.weight if "mlm" in self.heads else None
 
     def forward(
@@ -286,10 +287,12 @@ class MobileHead(nn.Module):
         return functional.linear(inner, table, head.bias)
 
     def _pooled(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """tanh(dense(first real token)), [1, H]; a product, for an index would be an operator more."""
-        count = mask.cumsum(1)
-        first = ((count == 1) & (mask == 1)).to(hidden.dtype)
-        return torch.tanh(cast(nn.Linear, self.pooler)(first @ hidden))
+        """tanh(dense(first real token or mean)), [1, H]; a product, for an index would be an operator more."""
+        if self.pooler_reads_mean:
+            row = self._mean(hidden, mask)
+        else:
+            row = ((mask.cumsum(1) == 1) & (mask == 1)).to(hidden.dtype) @ hidden
+        return torch.tanh(cast(nn.Linear, self.pooler)(row))
 
     @staticmethod
     def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
