@@ -59,6 +59,7 @@ def serve(
     import os
 
     from litebert.cli.output import say, show_json
+    from litebert.errors import MissingDependencyError
     from litebert.serve.configuration import resolve
 
     flags: dict[str, Any] = {
@@ -72,7 +73,6 @@ def serve(
         "exit_when": exit_when,
         "json_logs": json_logs,
     }
-    from litebert.errors import MissingDependencyError
 
     def prepare(folder: Path) -> Path:
         def on_start(out: Path) -> None:

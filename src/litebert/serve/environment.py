@@ -75,12 +75,11 @@ def _parsed(variable: str, name: str, text: str) -> Any:
             return int(text)
         if float in kinds:
             return float(text)
-    except ValueError as error:
+        if any(get_origin(kind) is tuple for kind in kinds):
+            is_json = text.startswith("[")
+            return json.loads(text) if is_json else [part.strip() for part in text.split(",")]
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{variable} is {text!r:.60}; {_allowed(kinds)}") from error
-    if any(get_origin(kind) is tuple for kind in kinds):
-        return (
-            json.loads(text) if text.startswith("[") else [part.strip() for part in text.split(",")]
-        )
     return text
 
 
@@ -95,4 +94,6 @@ def _truth(text: str) -> bool:
 def _allowed(kinds: set[Any]) -> str:
     if bool in kinds:
         return f"allowed: {', '.join(_TRUE + _FALSE)}"
-    return "allowed: a whole number" if int in kinds else "allowed: a number"
+    if int in kinds:
+        return "allowed: a whole number"
+    return "allowed: a number" if float in kinds else 'allowed: one, two or ["one", "two"]'

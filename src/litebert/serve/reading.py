@@ -79,7 +79,6 @@ class BodyReader:
 
 
 def _require_json(request: Request) -> None:
-
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # A page of another site may send text/plain without asking; JSON it may not.
     if kind != "application/json" and not kind.endswith("+json"):

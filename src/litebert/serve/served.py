@@ -163,6 +163,9 @@ class ServedModel:
                     self._stamp = self._current_stamp()
                 except (LitebertError, OSError) as error:  # also: no process can be made
                     _log.error("model %s: the engine does not start: %s", self.name, error)
+                else:
+                    if self._spare is None or self._spare.done():  # it failed, or died unused
+                        self._start_spare()
             self.failures += 1
 
     def _start_spare(self) -> None:
@@ -175,7 +178,6 @@ class ServedModel:
         if spare is None or not spare.done() or spare.cancelled() or spare.exception():
             return False
         if spare.result().lost.is_set():
-            self._start_spare()
             return False
         self._engine = spare.result()
         self._start_spare()

@@ -88,6 +88,27 @@ def test_a_spare_engine_takes_over_at_once(folder_of: Folder) -> None:
     assert asyncio.run(serve()) < 2.0
 
 
+def test_a_spare_engine_that_died_unused_is_replaced(folder_of: Folder) -> None:
+    async def serve() -> None:
+        model = ServedModel(
+            "m", EngineSettings(str(folder_of("embed")), threads=1), Metrics(), has_spare=True
+        )
+        await model.start()
+        first = model.pid
+        assert model._spare is not None and first is not None
+        spare = await model._spare
+        await spare.kill()
+        os.kill(first, signal.SIGKILL)
+        while model.pid == first or not model.is_ready:
+            await asyncio.sleep(0.01)
+        assert model.pid != spare.pid
+        fresh = await model._spare
+        assert fresh.pid not in (first, spare.pid) and not fresh.lost.is_set()
+        await model.stop(1.0)
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
+
+
 def test_a_model_has_to_answer_before_it_serves(
     open_session: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,8 @@ def test_the_name_of_a_machine_is_no_wish() -> None:
         ({"PORT": "eighty"}, "PORT is 'eighty'; allowed: a whole number"),
         ({"LITEBERT_MAX_WAIT_MS": "soon"}, "LITEBERT_MAX_WAIT_MS is 'soon'; allowed: a number"),
         ({"AUTO_TRUNCATE": "perhaps"}, "AUTO_TRUNCATE is 'perhaps'; allowed: 1, true"),
+        ({"CORS_ALLOW_ORIGIN": "[https://a"}, "CORS_ALLOW_ORIGIN is .*; allowed: one, two or"),
+        ({"LITEBERT_ALLOWED_HOSTS": "[" * 9999}, "LITEBERT_ALLOWED_HOSTS is .*; allowed: one"),
     ],
 )
 def test_variables_that_are_none(variables: dict[str, str], message: str) -> None:

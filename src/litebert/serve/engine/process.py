@@ -145,7 +145,7 @@ class EngineProcess:
             settings.to_json(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            # Idle threads of the runtime that spin take the CPU from the server.
+            # Threads of the tokenizer would take the CPU from those that compute.
             env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
         )
         engine = cls(settings, process, on_step)
