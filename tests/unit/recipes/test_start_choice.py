@@ -119,6 +119,16 @@ def test_a_folder_of_that_name_here_wins_and_wrong_names_are_corrected(
         assert choice(here).folder == Path(NAME)
 
 
+def test_the_published_pooler_may_be_told_to_pretrained_weights(
+    encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"config": {"litebert": {"pooler_reads": "first"}}}
+    with named_encoders(encoders, monkeypatch):
+        plan = plan_for(tmp_path, ENGLISH, model=told)
+        assert choice(plan).folder == encoders / NAME
+        assert choice(plan).config.litebert.pooler_reads == "first"
+
+
 def test_without_the_weights_everything_is_as_before(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, ENGLISH)
     assert choice(plan).folder is None

@@ -24,7 +24,7 @@ _FREE: Final = frozenset(
     {"hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "litebert"}
 )
 """Values of the configuration that pretrained weights can be given."""
-_FREE_OPTIONS: Final = frozenset({"exit_heads", "pooling", "head"})
+_FREE_OPTIONS: Final = frozenset({"exit_heads", "pooling", "pooler_reads", "head"})
 
 
 def choose_start(settings: FinetuneSettings, texts: Sequence[str]) -> tuple[str, str]:
