@@ -15,23 +15,20 @@ import argparse
 import json
 import statistics
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tasks import SPLIT, Row, ignore
+from benchmarks.tasks import SPLIT, Row, ignore, settings_of
 from litebert.data.readers import ReadOptions
 from litebert.models import DEFAULT, locate
 from litebert.recipes.finetune.run import run_plan
-from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.plain_folder import plain_folder
 from litebert.recipes.predictor import Predictor
 from litebert.recipes.run_folder import RunFolder, environment
 from litebert.runtime.session import Session
 from litebert.runtime.text_model import TextModel
-from litebert.settings import build_settings
 from litebert.tasks.records import RECORD_KINDS
 from litebert.train.stop import StopRequest
 
@@ -65,51 +62,22 @@ BARS = {"SST-2": ("accuracy", 0.86), "TREC": ("accuracy", 0.95), "Banking77": ("
 """What was set as a goal before the measurement."""
 
 
-def paths_of(row: Row, data: Path, scratch: Path) -> tuple[Path, Path | None]:
-    """Return the file to train on and the one to score on, unpacked where they are in an archive."""
-    train, evaluation = data / row.train, data / row.eval if row.eval else None
-    if row.member is None:
-        return train, evaluation
-    with zipfile.ZipFile(train) as archive:
-        names = [
-            n for n in archive.namelist() if n.startswith((row.member, row.eval or row.member))
-        ]
-        archive.extractall(scratch / "unpacked", names)
-    return (
-        scratch / "unpacked" / row.member,
-        scratch / "unpacked" / row.eval if row.eval else None,
-    )
-
-
 def measure(
     name: str, start: str, seed: int, given: argparse.Namespace, scratch: Path
 ) -> dict[str, Any]:
     """Train one task once and return its scores with what they depend on."""
     row = TASKS[name]
-    train, evaluation = paths_of(row, given.data, scratch)
     source = {"pretrained": given.model, "scratch": "scratch"}.get(start)
     if source is None:
         source = str(plain_folder(Path(given.teacher), scratch))
-    settings = build_settings(
-        FinetuneSettings,
-        {
-            "data": {
-                "train": str(train), "eval": str(evaluation) if evaluation else None,
-                "task": row.task, "on_bad_row": "skip", "max_examples": given.max_examples,
-                **row.data,
-            },
-            "task": row.options,
-            "model": {"source": source},
-            "train": {
-                "threads": given.threads, "seed": seed,
-                "guard": {"on_collapse": "warn", "restarts": 0},
-                **({} if given.seconds is None else {"max_seconds": given.seconds}),
-                **({} if given.epochs is None else {"epochs": given.epochs}),
-            },
-            "num_seeds": 1,
-            # They are the same for every start and seed.
-            "has_baselines": start == given.starts[0] and seed == 0,
-        },
+    train: dict[str, Any] = {"seed": seed, "threads": given.threads}
+    train |= {} if given.seconds is None else {"max_seconds": given.seconds}
+    train |= {} if given.epochs is None else {"epochs": given.epochs}
+    # They are the same for every start and seed.
+    has_baselines = start == given.starts[0] and seed == 0
+    settings = settings_of(
+        row, given.data, scratch, source=source, max_examples=given.max_examples,
+        train=train, has_baselines=has_baselines, num_seeds=1,
     )  # fmt: skip
     plan = make_plan(settings)
     run = RunFolder.create(scratch / "run", name="run")

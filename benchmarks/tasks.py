@@ -105,31 +105,65 @@ def ignore(event: object) -> None:
     del event
 
 
-def measure(name: str, given: argparse.Namespace, scratch: Path) -> dict[str, Any]:
-    """Train one task and return its scores with what they depend on."""
-    row, data = TASKS[name], Path(given.data)
+def paths_of(row: Row, data: Path, scratch: Path) -> tuple[Path, Path | None]:
+    """Return the file to train on and the one to score on, unpacked where they are in an archive."""
     train, evaluation = data / row.train, data / row.eval if row.eval else None
-    if row.member is not None:
-        with zipfile.ZipFile(train) as archive:
-            archive.extractall(scratch, [n for n in (row.member, row.eval) if n])
-        train, evaluation = scratch / row.member, scratch / (row.eval or "")
-    source = given.model if row.is_english else "scratch"
-    settings = build_settings(
+    if row.member is None:
+        return train, evaluation
+    with zipfile.ZipFile(train) as archive:
+        names = [
+            n for n in archive.namelist() if n.startswith((row.member, row.eval or row.member))
+        ]
+        archive.extractall(scratch / "unpacked", names)
+    return (
+        scratch / "unpacked" / row.member,
+        scratch / "unpacked" / row.eval if row.eval else None,
+    )
+
+
+def settings_of(
+    row: Row,
+    data: Path,
+    scratch: Path,
+    *,
+    source: str,
+    max_examples: int,
+    train: dict[str, Any],
+    **run: Any,
+) -> FinetuneSettings:
+    """Return the settings of a training on a task.
+
+    Args:
+        row: the task.
+        data: folder with the data sets.
+        scratch: empty folder for what is unpacked.
+        source: what is started from.
+        max_examples: most examples that are read.
+        train: further settings of `[train]`.
+        run: settings of the run as a whole.
+    """
+    path, evaluation = paths_of(row, data, scratch)
+    told = {"train": str(path), "eval": str(evaluation) if evaluation else None, "task": row.task}
+    guard = {"on_collapse": "warn", "restarts": 0}
+    return build_settings(
         FinetuneSettings,
         {
-            "data": {
-                "train": str(train), "eval": str(evaluation) if evaluation else None,
-                "task": row.task, "on_bad_row": "skip", "max_examples": given.max_examples,
-                **row.data,
-            },
+            "data": told | {"on_bad_row": "skip", "max_examples": max_examples} | row.data,
             "task": row.options,
             "model": {"source": source},
-            "train": {
-                "max_seconds": given.seconds, "threads": 1, "patience": 100,
-                "guard": {"on_collapse": "warn", "restarts": 0},
-            },
-            "num_seeds": given.seeds,
+            "train": {"guard": guard} | train,
+            **run,
         },
+    )
+
+
+def measure(name: str, given: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+    """Train one task and return its scores with what they depend on."""
+    row = TASKS[name]
+    source = given.model if row.is_english else "scratch"
+    settings = settings_of(
+        row, Path(given.data), scratch, source=source, max_examples=given.max_examples,
+        train={"max_seconds": given.seconds, "threads": 1, "patience": 100}, num_seeds=given.seeds,
     )  # fmt: skip
     plan = make_plan(settings)
     run = RunFolder.create(scratch / "run", name="run")

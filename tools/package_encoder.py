@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CARD = ROOT / "tools" / "encoder_card.md"
 RESULTS = ROOT / "benchmarks" / "results" / "flagship.json"
 MOST_RUNTIME_BYTES = 7_000_000
-"""Graph and tokenizer, as issue 6 allows."""
+"""Of graph and tokenizer, which every installation carries."""
 
 
 def results_table(results: Path) -> str:
