@@ -8,14 +8,13 @@ the same steps, with three seeds of order and dropout; finished points stay in t
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pruning import DATA_SETS, parameters, score, trained, unpacked
+from benchmarks.pruning import arguments, parameters, prepared, score
 from litebert.recipes.compress_heal import HealOptions, heal
 from litebert.recipes.compress_measure import MeasureOptions
 from litebert.recipes.evaluate import EvaluationJob
@@ -30,11 +29,7 @@ SEEDS = (0, 1, 2)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--only")
-    args = parser.parse_args()
+    args = arguments(__doc__)
     results: dict[str, Any] = {"points": []}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -44,12 +39,7 @@ def main() -> None:
         "--work runs/pruning",
         "environment": environment(),
     }
-    for data in DATA_SETS:
-        if args.only and data.name not in args.only.split(","):
-            continue
-        path = unpacked(args.data, data, args.work)
-        model = trained(data, path, args.work)
-        job = EvaluationJob(path, task=data.task, split=data.split)
+    for data, path, model, job in prepared(args):
         for sizes in SIZES:
             small = args.work / f"small-{data.name}-{sizes['heads']}"
             if not small.exists():

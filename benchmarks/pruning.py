@@ -15,6 +15,7 @@ import json
 import shutil
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,13 +166,29 @@ def draw(results: dict[str, Any]) -> None:
         save_plots({"pruning": plot}, PLOTS)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(about: str | None) -> argparse.Namespace:
+    """Return what the command line says: data, folder for models, and which tasks."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--only")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
+    return args
+
+
+def prepared(args: argparse.Namespace) -> Iterator[tuple[DataSet, Path, Path, EvaluationJob]]:
+    """Yield each task with its data, a model trained on them, and what that is scored on."""
+    for data in DATA_SETS:
+        if args.only and data.name not in args.only.split(","):
+            continue
+        path = unpacked(args.data, data, args.work)
+        model = trained(data, path, args.work)
+        yield data, path, model, EvaluationJob(path, task=data.task, split=data.split)
+
+
+def main() -> None:
+    args = arguments(__doc__)
     results: dict[str, Any] = {"tasks": {}}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -181,12 +198,7 @@ def main() -> None:
         "shape": SHAPE,
         "environment": environment(),
     }
-    for data in DATA_SETS:
-        if args.only and data.name not in args.only.split(","):
-            continue
-        path = unpacked(args.data, data, args.work)
-        model = trained(data, path, args.work)
-        job = EvaluationJob(path, task=data.task, split=data.split)
+    for data, path, model, job in prepared(args):
         task = results["tasks"].setdefault(data.name, {"points": []})
         task |= {
             "accuracy": score(model, job),

@@ -39,6 +39,17 @@ def no_named_encoders(tmp_path_factory: pytest.TempPathFactory) -> Generator[Non
 
 
 @pytest.fixture(scope="session")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of named encoders with a stand-in for that of the package; it is not written to."""
+    pytest.importorskip("onnx")
+    from tests.named_encoders import make_named_encoder
+
+    folder = tmp_path_factory.mktemp("packaged") / "encoders"
+    make_named_encoder(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real data and models beside the checkout; tests that need it skip without it."""
     folder = Path(os.environ.get("LITEBERT_SHARED", ROOT.parent / "shared"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.named_encoders import make_named_encoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -45,14 +44,6 @@ def commands(text: str) -> list[str]:
     joined = text.replace("\\\n", " ")
     lines = (re.sub(r"\s+# .*$", "", line).strip() for line in joined.splitlines())
     return [line for line in lines if line and not line.startswith("#") and not SETUP.match(line)]
-
-
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A stand-in for the encoder in the package."""
-    folder = tmp_path_factory.mktemp("packaged") / "encoders"
-    make_named_encoder(folder)
-    return folder
 
 
 @pytest.fixture

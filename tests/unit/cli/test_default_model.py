@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.named_encoders import NAME, make_named_encoder, make_student, named_encoders
+from tests.named_encoders import NAME, make_student, named_encoders
 from typer.testing import CliRunner, Result
 
 from litebert.cli import app
@@ -18,13 +18,6 @@ pytest.importorskip("onnx")
 
 def run(*arguments: object, text: str | None = None) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-
-
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("packaged") / "encoders"
-    make_named_encoder(folder)
-    return folder
 
 
 @pytest.fixture
