@@ -138,17 +138,15 @@ def main() -> None:
         gemm: list[float] = []
         tasks: list[tuple[str, tuple[int, ...], bool]] = [(str(n), (n,), True) for n in lengths]
         tasks += [("mix_sorted", mix, True), ("mix_padded", mix, False)]
-        for number in range(-1, given.rounds):  # the first warms up and is thrown away
+        for number in range(given.rounds):
             print("round", number + 1, "of", given.rounds, flush=True)
             for key, sizes, is_sorted in tasks:
                 # Short ones are repeated: a single one of 20 ms says little.
                 repeats = 1 if key.startswith("mix") else max(1, 256 // sizes[0])
-                for _ in range(repeats):
-                    for name, worker in workers.items():
-                        answer = worker.run(sizes, 30_000, number + 1, is_sorted=is_sorted)
+                for name, worker in workers.items():
+                    for answer in worker.turn(sizes, 30_000, number, repeats, is_sorted=is_sorted):
                         rows[name] |= {k: answer[k] for k in ("rss_mb", "peak_rss_mb")}
-                        if number >= 0:
-                            times[name].setdefault(key, []).append(answer["seconds"])
+                        times[name].setdefault(key, []).append(answer["seconds"])
                 if key == str(128):
                     for name in workers:
                         rows[name].setdefault("rss_mb_128", rows[name]["rss_mb"])

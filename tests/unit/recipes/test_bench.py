@@ -75,7 +75,7 @@ def test_a_real_worker_starts_measures_and_ends() -> None:
         Worker("nothing", Path(), 1)
 
 
-class Fake:
+class Fake(Worker):
     """A worker that takes a fixed time, or stops at the mix."""
 
     started: ClassVar[list[str]] = []
@@ -85,7 +85,10 @@ class Fake:
         self.ready = {"rss_mb": 50.0}
         self.started.append(engine)
 
-    def run(self, lengths: Sequence[int], vocabulary: int, seed: int) -> dict[str, Any]:
+    def run(
+        self, lengths: Sequence[int], vocabulary: int, seed: int, *, is_sorted: bool = True
+    ) -> dict[str, Any]:
+        assert is_sorted
         if self.engine == "torch" and len(lengths) > 1:
             raise SettingsError("the back-end stopped: out of memory")
         return {"seconds": 0.001 * (sum(lengths) or 10), "peak_rss_mb": 60.0}
@@ -98,11 +101,13 @@ def test_back_ends_take_turns_and_one_that_stops_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run, "Worker", Fake)
+    monkeypatch.setattr(run, "SETTLE_SECONDS", 0.0)
     both = [Candidate(name, name, Path(), None, 0) for name in ("torch", "transformers")]
     found, gemm = measure(both, BenchJob((16,), (4, 4), 3, 1, 99))
-    assert gemm == [0.01] * 4
+    assert gemm == [0.01] * 3
     assert found[0].fault == "the back-end stopped: out of memory" and not found[0].mix_seconds
     values = found[1].to_dict()
+    assert found[1].latency_ms == {16: [16.0] * 12}  # 4 in each turn, the first of all thrown away
     assert values["latency_ms"]["16"]["p50"] == pytest.approx(16) and values["fault"] is None
     assert values["mix_seconds"] == pytest.approx(0.008) and values["cold_start_seconds"] == 0.5
     assert found[1].cold_start_seconds == [0.5] * 3
@@ -112,6 +117,7 @@ def test_back_ends_take_turns_and_one_that_stops_is_left_out(
 
 def test_the_whole_report(model_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run, "Worker", Fake)
+    monkeypatch.setattr(run, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(report, "_score", lambda *_: {"accuracy": 0.5})
     data = tmp_path / "texts.txt"
     data.write_text("the lamp is fine\n\na broken chair\n")

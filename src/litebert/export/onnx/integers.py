@@ -24,6 +24,8 @@ Rule = Callable[[Floats], QuantizedMatrix]
 
 LEAST_ROW: Final = 1e-6
 """Rows of activations are never enlarged by more than one over this: a row of zeros stays one."""
+AFTER_NORM: Final = (".joined", ".up", ".gate")
+"""Projections that read what a LayerNorm gave: its rows are of about one size, and need not be brought to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ class IntegerPrecision:
             bias = moved if bias is None else bias + moved
         stored, scales = self._store(graph, name, weight, quantize_in_pairs)
         turned = graph.turn_once(stored)  # [I, O]
-        if name.startswith("encoder."):
+        if name.startswith("encoder.") and not name.endswith(AFTER_NORM):
             result = self._product_by_row(graph, rows, turned, scales)
-        elif name in self.products:
+        elif name.startswith("encoder.") or name in self.products:
             result = self._product(graph, rows, turned, scales)
         else:
             result = self._product_twice(graph, rows, turned, scales)

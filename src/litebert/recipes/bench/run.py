@@ -24,6 +24,8 @@ __all__ = ["BenchJob", "Measured", "Worker", "measure", "typical_lengths"]
 
 LENGTHS: Final = (16, 64, 128, 384)
 MIX_TEXTS: Final = 64
+SETTLE_SECONDS: Final = 0.25
+"""Pause before a turn: threads of the back-end before wait in a loop for a while, on our processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,23 @@ class Worker:
             stream.flush()
         return self._read()
 
+    def turn(
+        self,
+        lengths: Sequence[int],
+        vocabulary: int,
+        seed: int,
+        repeats: int,
+        *,
+        is_sorted: bool = True,
+    ) -> list[dict[str, Any]]:
+        """Compute the same several times in a row, undisturbed by who came before; see `run`.
+
+        A first time, which finds its weights in no cache, is thrown away.
+        """
+        time.sleep(SETTLE_SECONDS)
+        self.run(lengths, vocabulary, seed, is_sorted=is_sorted)
+        return [self.run(lengths, vocabulary, seed, is_sorted=is_sorted) for _ in range(repeats)]
+
     def close(self) -> None:
         """End the process; it has nothing to put in order."""
         self._process.kill()
@@ -196,13 +215,15 @@ def measure(
         stack.callback(product.close)
         tasks: list[tuple[int | None, tuple[int, ...]]] = [(n, (n,)) for n in job.lengths]
         tasks.append((None, job.mix))
-        for number in range(-1, job.rounds):  # the first warms up
+        for number in range(job.rounds):
             say(f"round     {number + 1} of {job.rounds}")
             for single, lengths in tasks:
                 for place, worker in list(workers.items()):
                     with _noting(found[place]):
-                        answer = worker.run(lengths, job.vocabulary, number + 1)
-                        _keep(found[place], single, answer, is_warm=number >= 0)
+                        for answer in worker.turn(
+                            lengths, job.vocabulary, number, _repeats(lengths)
+                        ):
+                            _keep(found[place], single, answer)
                     if found[place].fault is not None:
                         workers.pop(place)
             gemm.append(product.run((), 8, 0)["seconds"])
@@ -220,10 +241,13 @@ def _started(candidate: Candidate, job: BenchJob, found: Measured) -> Worker:
     raise SettingsError(f"starts is {job.starts}; allowed: 1 and above")
 
 
-def _keep(found: Measured, single: int | None, answer: dict[str, Any], *, is_warm: bool) -> None:
+def _repeats(lengths: Sequence[int]) -> int:
+    """Short ones are repeated: a single one of 20 ms says little."""
+    return max(1, 64 // sum(lengths))
+
+
+def _keep(found: Measured, single: int | None, answer: dict[str, Any]) -> None:
     found.peak_rss_mb = answer["peak_rss_mb"]
-    if not is_warm:
-        return
     if single is not None:
         found.latency_ms.setdefault(single, []).append(1e3 * answer["seconds"])
     else:
