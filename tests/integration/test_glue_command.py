@@ -173,11 +173,34 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     assert (
         "did you mean 'cola'" in glue(tmp_path, "--tasks", "colla", "--out", tmp_path / "o").stderr
     )
-    nothing = glue(tmp_path, "--out", tmp_path / "p")
-    assert nothing.exit_code == 2 and "nothing to train on" in nothing.stderr
+    for more in ((), ("--dry-run",)):
+        nothing = glue(tmp_path, "--out", tmp_path / "p", *more)
+        assert nothing.exit_code == 2 and "nothing to train on" in nothing.stderr
+        assert not (tmp_path / "p").exists()
     absent = glue(tmp_path / "absent", "--out", tmp_path / "q")
     assert absent.exit_code == 65 and "give the folder that holds CoLA" in absent.stderr
+    data = write_benchmark(tmp_path / "glue")
+    for told in (("--dry-run",), ()):
+        for model, message in (
+            ("tinny", "did you mean 'tiny'? Allowed: a model folder or a run folder"),
+            (
+                "zzz",
+                "encoder or preset; allowed: a model folder or a run folder, litebert-small-en",
+            ),
+            ("litebert-smal-en", "did you mean 'litebert-small-en'?"),
+            (
+                str(tmp_path / "none"),
+                "there is no such folder; give a model folder or a run folder",
+            ),
+        ):
+            out = tmp_path / "r"
+            command = ["glue", model, str(data), "--out", str(out), *told]
+            wrong = CliRunner().invoke(app, command)
+            assert wrong.exit_code == 66 and message in wrong.stderr, wrong.output
+            assert wrong.stderr.count("error:") == 1 and not out.exists()
+        setting = glue(data, "--out", tmp_path / "r", "--set", "train.sed=1", *told)
+        assert setting.exit_code == 2 and "no setting 'train.sed'" in setting.stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
-    taken = glue(tmp_path, "--out", tmp_path / "full")
+    taken = glue(data, "--out", tmp_path / "full")
     assert taken.exit_code == 2 and "is no GLUE run" in taken.stderr

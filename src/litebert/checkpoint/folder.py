@@ -98,6 +98,7 @@ def load_model(
     allow_missing_pooler: bool = False,
     changes: Mapping[str, Any] | None = None,
     check_tokenizer: bool = True,
+    is_quiet: bool = False,
     device: torch.device | str = "cpu",
     model_class: type[HeadT] = AlbertWithHead,
 ) -> HeadT:
@@ -113,6 +114,7 @@ def load_model(
         changes: configuration values to replace, for example `{"id2label": {0: "no", 1: "yes"}}`
             for a new head.
         check_tokenizer: refuse a folder whose vocabulary does not belong to the weights.
+        is_quiet: do not log which parts are new, because the caller says so.
         device: where the model goes.
         model_class: class to build.
 
@@ -143,6 +145,7 @@ def load_model(
         head=chosen,
         allow_new_head=allow_new_head,
         allow_missing_pooler=allow_missing_pooler,
+        is_quiet=is_quiet,
     )
     attach_rounding(model)
     return model.to(device).eval()
@@ -287,6 +290,7 @@ def _fill_model(
     head: str | None,
     allow_new_head: bool = False,
     allow_missing_pooler: bool = False,
+    is_quiet: bool = False,
 ) -> None:
     """Give a model that was built as a skeleton its memory and its weights."""
     files, config = opened.files, opened.config
@@ -296,6 +300,7 @@ def _fill_model(
         head,
         allow_new_head=allow_new_head,
         allow_missing_pooler=allow_missing_pooler,
+        is_quiet=is_quiet,
     )
     check_memory(model.state_dict(), files.path)
     reserve(model)

@@ -74,6 +74,7 @@ def embed(
         table_texts,
         texts_of_stream,
     )
+    from litebert.recipes.likeness import Likeness, likeness_hint
     from litebert.recipes.vector_files import json_lines, require_form, write_vectors
 
     source, (data,) = model_and_rest((model, data))
@@ -98,12 +99,16 @@ def embed(
             texts, notes = table_texts(Path(data), text_column, encoding=encoding)
             for note in notes:
                 say(f"note      {note}")
-        blocks = embedded(embedder, texts)
+        likeness = Likeness()
+        blocks = likeness.watch(embedded(embedder, texts))
         if out is None:
             write_lines(json_lines(blocks))
         else:
             count = write_vectors(out, blocks, embedder.width)
             say(f"wrote {count:,} vectors of {embedder.width} numbers to {out}")
+    hint = likeness_hint(str(source), embedder.trained_for, likeness.mean_cosine)
+    if hint:
+        say(f"hint      {hint}")
 
 
 @contextlib.contextmanager

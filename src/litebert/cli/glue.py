@@ -85,13 +85,14 @@ def run_glue(job: GlueJob, out: Path | None, *, dry_run: bool) -> None:
     from litebert.checkpoint.fs import StorageError, write_atomic
     from litebert.recipes.glue.job import require_folder, require_same_job
     from litebert.recipes.glue.report import report_lines, scores_json
-    from litebert.recipes.glue.run import Interrupted, describe_tasks, run_tasks
+    from litebert.recipes.glue.run import Interrupted, describe_tasks, require_tasks, run_tasks
     from litebert.recipes.glue.submission import write_submission
     from litebert.recipes.run_folder import next_folder
     from litebert.train.stop import stop_on_signals
 
     path = next_folder("glue") if out is None else out
     require_folder(path)
+    require_tasks(job, path)
     if dry_run:
         for line in describe_tasks(job, path):
             show(line)

@@ -57,6 +57,7 @@ def search(
     """
     from litebert.cli.default_model import model_and_rest
     from litebert.recipes.embed import Embedder, EmbedOptions
+    from litebert.recipes.likeness import SAMPLE, Likeness, likeness_hint
     from litebert.recipes.search import Hit, open_index, read_corpus
     from litebert.recipes.search import search as find
 
@@ -82,6 +83,13 @@ def search(
     if found.is_new:
         kept = f", kept in {found.path}" if found.path else ""
         say(f"index     {len(texts.texts):,} texts{kept}")
+    first = next(found.blocks(SAMPLE), None)
+    likeness = Likeness()
+    if first is not None:
+        likeness.add(texts.texts[: len(first)], first)
+    hint = likeness_hint(str(source), embedder.trained_for, likeness.mean_cosine)
+    if hint:
+        say(f"hint      {hint}")
 
     def as_json(text: str, hits: list[Hit]) -> str:
         values = {"query": text, "hits": [hit.to_json() for hit in hits]}

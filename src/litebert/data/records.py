@@ -53,7 +53,7 @@ class RecordSplit(Generic[R]):
     Attributes:
         records: in file order.
         path: the file or folder.
-        sha256: hex digest of the bytes that were read; empty for a folder.
+        sha256: hex digest of the bytes that were read, of several files of their digests.
         skipped: records that were left out, each with its reason.
     """
 

@@ -7,16 +7,18 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field
 
 from litebert.checkpoint.digest import folder_digest
-from litebert.checkpoint.files import TASK_FILE
+from litebert.checkpoint.files import CONFIG_FILE, TASK_FILE
+from litebert.checkpoint.sentence_transformers import MODULES_FILE
 from litebert.data.columns import text_columns
 from litebert.data.tables import read_table
 from litebert.errors import SettingsError
+from litebert.files import read_json
 from litebert.models import locate
 from litebert.recipes.line_stream import stream_rows
 from litebert.recipes.run_folder import model_folder
@@ -38,6 +40,7 @@ BLOCK_TEXTS: Final = 512
 """Texts that are embedded together: enough to pack by length, little to hold."""
 TEXT: Final = "text"
 """Column or field of the text where none is told."""
+_MAX_CONFIG_BYTES: Final = 16_000_000
 
 
 class EmbedOptions(Settings):
@@ -77,6 +80,8 @@ class Embedder:
         shown = options.model_dump(exclude={"batch_tokens"}) | {"model": model_hash}
         self.fingerprint = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
         """Digest of everything that decides a vector besides the text."""
+        self.trained_for: str | None = "similarity"
+        """What the vectors are made for: "similarity", another task, or None: pretrained only."""
 
     @classmethod
     def load(cls, folder: str | Path, options: EmbedOptions | None = None) -> Self:
@@ -92,10 +97,14 @@ class Embedder:
 
             session = Session(path)
             digest = folder_digest(session.folder, EXPORT_FILE) + session.precision
-            return cls(session, _as_trained(options, session.task), digest)
+            found = cls(session, _as_trained(options, session.task), digest)
+            found.trained_for = _purpose(session.folder, session.task)
+            return found
         path = model_folder(path)
         task = load_task(path) if (path / TASK_FILE).exists() else None
-        return cls(_torch_encoder(path), _as_trained(options, task), folder_digest(path))
+        found = cls(_torch_encoder(path), _as_trained(options, task), folder_digest(path))
+        found.trained_for = _purpose(path, task)
+        return found
 
     def __call__(self, texts: Sequence[str]) -> Float[np.ndarray, "N D"]:
         """Return one float32 vector for each text, in order."""
@@ -121,6 +130,15 @@ def _torch_encoder(folder: Path) -> TextModel:
 
     model = load_model(folder, "embedding", changes={"litebert": {"pooling": "mean"}})
     return Predictor(model, Tokenizer.from_pretrained(folder), None)
+
+
+def _purpose(folder: Path, task: Task | None) -> str | None:
+    """What the vectors of a folder are made for; see `Embedder.trained_for`."""
+    if task is not None:
+        return "similarity" if task.head == "embedding" else task.name
+    options: Any = read_json(folder / CONFIG_FILE, max_bytes=_MAX_CONFIG_BYTES).get("litebert")
+    is_mean = isinstance(options, dict) and cast("Any", options).get("pooling") == "mean"
+    return "similarity" if is_mean or (folder / MODULES_FILE).is_file() else None
 
 
 def _as_trained(options: EmbedOptions, task: Task | None) -> EmbedOptions:

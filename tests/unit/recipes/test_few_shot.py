@@ -16,6 +16,7 @@ from litebert.errors import DataError
 from litebert.recipes.finetune.few_shot import (
     FewShotSettings,
     label_pairs,
+    pair_schedule,
     run_few_shot,
     wants_few_shot,
 )
@@ -111,3 +112,21 @@ def test_a_stop_and_missing_labels_are_told(model_dir: Path) -> None:
     for examples in ([], [Example("a lamp", None, None, HERE, 1)]):
         with pytest.raises(DataError, match="labelled examples"):
             run_few_shot(model_dir, tokenizer, TASK, examples)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5).filter(lambda sizes: max(sizes) > 1),
+    st.integers(1, 30),
+    st.integers(2, 400),
+)
+def test_the_schedule_knows_the_pairs_before_they_are_drawn(
+    sizes: list[int], each: int, most: int
+) -> None:
+    settings = FewShotSettings(pairs_per_example=each, max_pairs=most, batch_size=7)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = label_pairs(labels, settings, np.random.default_rng(0))
+    schedule = pair_schedule(sizes, 128, settings)
+    assert schedule.pairs == len(pairs) and schedule.batch_size == 7
+    assert (schedule.steps - 1) * 7 < len(pairs) <= schedule.steps * 7
+    assert schedule.learning_rate == 3e-4
+    assert pair_schedule(sizes, 768, settings).learning_rate == 2e-5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -61,16 +62,18 @@ def read_arc(
     def read(part: str, found: list[Path]) -> Part | None:
         bad_rows = BadRows(found[0] if len(found) == 1 else path, options.on_bad_row)
         records: list[ChoiceRecord] = []
-        digest = ""
+        digests: list[str] = []
         for file in found:
             table = _read_file(file, options)
-            digest = table.sha256 if len(found) == 1 else ""
+            digests.append(table.sha256)
             bad_rows.skipped.extend(table.skipped)
             name = _subset_of(file)
             if any(has_labelled_choices(row.values) for row in table.rows):
                 records += read_labelled(table, bad_rows, labelled, subset=name)
             else:
                 records += _read_rows(table, bad_rows, labelled, name)
+        digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+        digest = digests[0] if len(digests) == 1 else digest
         return close_part(part, records, bad_rows, sha256=digest, labelled=labelled)
 
     return make_source(files, read, (f"ARC, {'both subsets' if subset == 'all' else subset}",))

@@ -49,7 +49,7 @@ def close_part(
         part: train, eval or test.
         records: what was read.
         bad_rows: told about questions without an answer, where answers are needed.
-        sha256: of the file; empty for a folder.
+        sha256: of the file, or of all that were read.
         labelled: whether answers are needed.
 
     Returns:

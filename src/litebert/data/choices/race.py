@@ -85,7 +85,10 @@ def read_race(
             for record in _read_passage(data, file, place, options, rows, labelled)
             if level in ("all", record.subset)
         ]
-        return close_part(part, records, rows, labelled=labelled)
+        digest = hashlib.sha256()
+        for file, place, data in contents:
+            digest.update(f"{place}/{file.name}:".encode() + hashlib.sha256(data).digest())
+        return close_part(part, records, rows, sha256=digest.hexdigest(), labelled=labelled)
 
     what = "middle and high" if level == "all" else f"{level} only"
     return make_source(found, read, (f"RACE, {what}",))

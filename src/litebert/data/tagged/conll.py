@@ -37,15 +37,25 @@ class _Block:
 def has_columns(lines: Sequence[str]) -> bool:
     """Tell a file of columns from a file of one text a line, both without need of tags.
 
-    Columns are lines with tabs, lines that all end in a tag, or single words between blank lines.
+    Columns are lines with tabs whose first cell is one word and whose last is a tag, lines that all
+    end in a tag, or single words between blank lines.
     """
     rows = [_cells(line, has_tabs=False) for line in lines]
     filled = [row for row in rows if row and not row[0].startswith(("#", DOCUMENT_START))]
-    if not filled or 2 * sum("\t" in line for line in lines) >= len(filled):
-        return True
+    if not filled:  # nothing, or lines that all begin with a hash, as messages may
+        return not any(row and row[0].startswith("#") for row in rows)
+    tabbed = [_cells(line, has_tabs=True) for line in lines if "\t" in line and line.strip()]
+    if 2 * len(tabbed) >= len(filled):
+        # A text with a tab in it would lose all that stands behind its first word.
+        return 2 * sum(map(_is_word_with_tag, tabbed)) > len(tabbed)
     if all(len(row) == 1 for row in filled):
         return any(not row for row in rows[:-1])
     return all(len(row) > 1 and _TAG.fullmatch(row[-1]) for row in filled)
+
+
+def _is_word_with_tag(cells: list[str]) -> bool:
+    word, tag = cells[0], cells[-1]
+    return not _BLANKS.search(word) and (not _BLANKS.search(tag) or bool(_TAG.fullmatch(tag)))
 
 
 def read_columns(

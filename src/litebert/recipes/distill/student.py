@@ -55,8 +55,8 @@ def choose_student(
         is_task: whether the teacher's answers to its task are learnt.
 
     Raises:
-        SettingsError: no such preset, or a configuration that does not fit.
-        CheckpointError: a folder is not usable.
+        SettingsError: a configuration that does not fit.
+        CheckpointError: no such model, or a folder is not usable.
     """
     student = settings.student
     head = "sequence" if is_task else "embedding"

@@ -32,14 +32,14 @@ def estimate_lines(plan: Any) -> list[str]:
     precision = choose_precision(train.precision)
     speed = 0.5e9 * max(precision.gflops.values(), default=20.0)
     length = max(1, round(plan.train.num_tokens / len(plan.train.encoded)))
-    tokens = plan.num_steps * train.batch_size * length * plan.num_seeds
+    pairs = getattr(plan, "pairs", None)
+    size = train.batch_size if pairs is None else 2 * pairs.batch_size
+    tokens = plan.num_steps * size * length * plan.num_seeds
     seconds = 3 * tokens * flops_per_token(config, length) / speed
     counts = count_trained(config, plan.task.head, plan.settings.adapt)
     # Every weight; its gradient, two moments and perhaps its mean where it is trained.
     weights = 4 * counts.total + (16 if train.averaging else 12) * counts.trained
-    held = activation_bytes(
-        config, min(train.micro_batch_tokens, train.batch_size * length), mode="train"
-    )
+    held = activation_bytes(config, min(train.micro_batch_tokens, size * length), mode="train")
     if plan.settings.loss.r_drop:  # two passes in one graph
         seconds, held = 2 * seconds, 2 * held
     duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{math.ceil(seconds)} seconds"

@@ -7,6 +7,7 @@ Learning Without Prompts (SetFit).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     from litebert.train.state import FitResult
     from litebert.train.stop import StopRequest
 
-__all__ = ["FewShot", "FewShotSettings", "label_pairs", "run_few_shot", "wants_few_shot"]
+__all__ = [
+    "FewShot", "FewShotSettings", "PairSchedule", "label_pairs", "pair_schedule", "run_few_shot",
+    "wants_few_shot",
+]  # fmt: skip
 
 MOST_PER_CLASS: Final = 64
 """Examples of the largest class up to which pairs are learnt from."""
@@ -58,6 +62,28 @@ class FewShotSettings(Settings):
     """Peak rate; None: 3e-4 for narrow encoders, else 2e-5."""
     strength: float = Field(default=10.0, gt=0)
     """Inverse regularisation of the linear head on vectors of length 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairSchedule:
+    """How pairs are learnt from, known before they are drawn.
+
+    Attributes:
+        rounds: times that each example is the first of a pair of either sort.
+        pairs: pairs in all.
+        batch_size: pairs of a step.
+        learning_rate: peak rate.
+    """
+
+    rounds: int
+    pairs: int
+    batch_size: int
+    learning_rate: float
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of one seed: each pair is seen once."""
+        return math.ceil(self.pairs / self.batch_size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +131,23 @@ def wants_few_shot(
         f"{sum(counts):,} examples, at most {max(counts)} of a class, are too few for ordinary "
         "fine-tuning: the encoder learns from pairs of them, and a linear head from its vectors"
     )
+
+
+def pair_schedule(
+    label_counts: Sequence[int], hidden_size: int, settings: FewShotSettings | None = None
+) -> PairSchedule:
+    """Return how many pairs are drawn, and how they are learnt from.
+
+    Args:
+        label_counts: training examples of each class.
+        hidden_size: numbers of a vector.
+        settings: sizes and rates.
+    """
+    settings = settings or FewShotSettings()
+    total, lonely = sum(label_counts), sum(count == 1 for count in label_counts)
+    rounds = min(settings.pairs_per_example, max(1, settings.max_pairs // max(1, 2 * total)))
+    rate = settings.learning_rate or (3e-4 if hidden_size <= NARROW else 2e-5)
+    return PairSchedule(rounds, rounds * (2 * total - lonely), settings.batch_size, rate)
 
 
 def run_few_shot(
@@ -167,13 +210,14 @@ def run_few_shot(
     data = [
         _joined(encoded[a], encoded[b], same, index) for index, (a, b, same) in enumerate(pairs)
     ]
-    rate = settings.learning_rate or (3e-4 if model.config.hidden_size <= NARROW else 2e-5)
+    counts = np.unique(labels, return_counts=True)[1].tolist()
+    schedule = pair_schedule(counts, model.config.hidden_size, settings)
     loop = (train or TrainSettings()).model_copy(
         update={
             "epochs": 1.0,
             "max_steps": None,
-            "batch_size": settings.batch_size,
-            "learning_rate": rate,
+            "batch_size": schedule.batch_size,
+            "learning_rate": schedule.learning_rate,
             "seed": seed,
         }
     )
@@ -213,9 +257,9 @@ def label_pairs(
             f"{len(labels)} examples of {len(groups)} classes make no pairs; give two classes and "
             "more, and two examples of a class"
         )
-    rounds = min(settings.pairs_per_example, max(1, settings.max_pairs // (2 * len(labels))))
+    sizes = [len(members) for members in groups.values()]
     pairs: list[tuple[int, int, bool]] = []
-    for _ in range(rounds):
+    for _ in range(pair_schedule(sizes, 0, settings).rounds):
         for first in random.permutation(len(labels)).tolist():
             own = int(labels[first])
             others = np.flatnonzero(labels != own)

@@ -125,10 +125,14 @@ def _steps(plan: AnyPlan) -> Iterator[str]:
     """Source: google-research/albert#25 (three steps, all answers empty)."""
     train, steps = plan.settings.train, plan.num_steps
     if steps < FEW_STEPS:
-        yield (
-            f"{steps} optimizer steps in all are too few to learn much; give more --epochs, a smaller "
-            "--batch-size, or more examples"
+        more = (
+            "more examples of each label"
+            if getattr(plan, "is_few_shot", False)
+            else "more --epochs, a smaller --batch-size, or more examples"
         )
+        yield f"{steps} optimizer steps in all are too few to learn much; give {more}"
+        return
+    if getattr(plan, "is_few_shot", False):
         return
     seen = steps * train.batch_size / len(plan.train.encoded)
     if seen < 0.5 and train.max_steps is not None:

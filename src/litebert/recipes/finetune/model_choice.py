@@ -69,8 +69,8 @@ def choose_model(
         num_examples: examples to train on.
 
     Raises:
-        SettingsError: no such preset, or a configuration change that does not fit.
-        CheckpointError: the model folder is not usable.
+        SettingsError: a configuration change that does not fit.
+        CheckpointError: no such model, or the folder is not usable.
     """
     model = settings.model
     options = model.config.get("litebert", {})
@@ -84,7 +84,7 @@ def choose_model(
     }
     source, why = choose_start(settings, texts) if model.source == AUTO else (model.source, "")
     if source not in (SCRATCH, *PRESETS):
-        folder = source_folder(source)
+        folder = source_folder(source, words=(AUTO, SCRATCH))
         saved = AlbertConfig.load(folder)
         if "pooler_reads" not in options:
             changes["litebert"] |= pooler_options(folder, task.head, saved)

@@ -17,6 +17,7 @@ from litebert.data.split import split_examples
 from litebert.errors import DataError, SettingsError
 from litebert.recipes.finetune.cost import estimate_lines, steps_of_seed
 from litebert.recipes.finetune.defaults import default_num_seeds, default_train_settings
+from litebert.recipes.finetune.few_shot import PairSchedule, pair_schedule
 from litebert.recipes.finetune.few_shot_choice import choose_few_shot
 from litebert.recipes.finetune.model_choice import ModelChoice, choose_model
 from litebert.recipes.finetune.option_lines import option_lines
@@ -111,8 +112,18 @@ class Plan:
         return default_num_seeds(self.settings.num_seeds, len(self.train.examples))
 
     @property
+    def pairs(self) -> PairSchedule | None:
+        """How pairs of few examples are learnt from; None for ordinary training."""
+        if not self.is_few_shot:
+            return None
+        counts = Counter(str(example.label) for example in self.train.examples)
+        return pair_schedule(list(counts.values()), self.model.config.hidden_size)
+
+    @property
     def num_steps(self) -> int:
         """Optimizer steps of one seed, before early stopping."""
+        if self.pairs is not None:
+            return self.pairs.steps
         return steps_of_seed(self.settings.train, len(self.train.encoded))
 
     def parts(self) -> list[tuple[str, Split, Table | None]]:
@@ -130,7 +141,7 @@ class Plan:
 
     def describe(self) -> list[str]:
         """Return the plan in lines for a person: what was inferred and why, and what it costs."""
-        settings, task = self.settings, self.task
+        task = self.task
         labels = ", ".join(task.labels[:8]) + (
             f", ... ({len(task.labels)})" if len(task.labels) > 8 else ""
         )
@@ -145,11 +156,18 @@ class Plan:
             f"length    at most {task.max_length} tokens; {self._long_texts()}",
             f"model     {self.model.describe()}",
             *option_lines(self),
-            f"training  {self.num_seeds} x {self.num_steps:,} steps of {settings.train.batch_size} examples, "
-            f"learning rate {settings.train.learning_rate:g}",
+            self._training(),
         ]
         lines += [f"note      {note}" for note in self.notes]
         return lines + [f"warning   {warning}" for warning in self.warnings]
+
+    def _training(self) -> str:
+        train, pairs = self.settings.train, self.pairs
+        what, size = (
+            ("examples", train.batch_size) if pairs is None else ("pairs", pairs.batch_size)
+        )
+        rate = train.learning_rate if pairs is None else pairs.learning_rate
+        return f"training  {self.num_seeds} x {self.num_steps:,} steps of {size} {what}, learning rate {rate:g}"
 
     def _long_texts(self) -> str:
         cut = f"{self.truncated_fraction:.1%} of the texts are cut"

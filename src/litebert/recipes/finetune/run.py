@@ -22,6 +22,7 @@ from litebert.recipes.finetune.known_head import is_head_foreign, renew_head
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.outcome import Outcome, SeedResult
 from litebert.recipes.finetune.pooler_choice import start_pooler
+from litebert.recipes.finetune.probe_start import start_classifier
 from litebert.recipes.finetune.work import Work, work_of
 from litebert.recipes.word_vectors import cooccurrence_vectors
 from litebert.tasks.baselines import Baseline
@@ -213,6 +214,7 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
         plan.task.head,
         allow_new_head=True,
         allow_missing_pooler=True,
+        is_quiet=True,  # the plan has named what is new, once for all seeds
         changes={
             **plan.settings.model.config,
             "id2label": plan.task.config_labels(),
@@ -223,6 +225,7 @@ def new_model(plan: AnyPlan, words: torch.Tensor | None) -> AlbertWithHead:
     if is_head_foreign(plan):
         renew_head(model, plan.task.head)
     start_pooler(model, choice.folder)
+    start_classifier(model, plan)
     model = with_parts(model, choice.config)
     freeze(model, plan.settings.adapt)
     return model

@@ -69,7 +69,7 @@ def require_same_data(folder: RunFolder, plan: AnyPlan) -> None:
     known = {part["role"]: part.get("sha256") for part in listed if "role" in part}
     for role, _, table in plan.parts():
         before = known.get(role)
-        if table is not None and before is not None and table.sha256 != before:
+        if table is not None and before and table.sha256 != before:
             raise CheckpointError(
                 f"cannot resume with other data: the {role} file has changed since the run was started "
                 f"(sha256 {before[:12]}, now {table.sha256[:12]}); restore it, or train in another folder",

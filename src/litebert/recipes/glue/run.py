@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litebert.checkpoint.fs import StorageError
 from litebert.errors import LitebertError, SettingsError
+from litebert.model.presets import PRESETS
 from litebert.recipes.finetune.job import finish_run, open_run, start_run
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.same_run import require_same_data
 from litebert.recipes.finetune.settings import FinetuneSettings
+from litebert.recipes.finetune.start_choice import AUTO, SCRATCH
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.glue.entries import FROM_MNLI, GlueEntry, choose_entries, find_folder
 from litebert.recipes.glue.job import GlueJob, TaskResult, official, read_result, write_result
+from litebert.recipes.model_source import source_folder
 from litebert.recipes.run_folder import RunFolder, clear_unfinished_start
 from litebert.settings import build_settings
 
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from litebert.recipes.finetune.work import AnyPlan
     from litebert.train.stop import StopRequest
 
-__all__ = ["Interrupted", "Watch", "describe_tasks", "run_tasks", "task_settings"]
+__all__ = [
+    "Interrupted", "Watch", "describe_tasks", "require_tasks", "run_tasks", "task_settings",
+]  # fmt: skip
 
 LOG: Final = "log.txt"
 
@@ -73,6 +78,27 @@ def task_settings(job: GlueJob, entry: GlueEntry, folder: Path, model: str) -> F
     )
 
 
+def require_tasks(job: GlueJob, out: Path) -> None:
+    """Refuse what no task could be trained with, before a folder is made.
+
+    Raises:
+        SettingsError: no such task or setting, or no task to train.
+        DataError: `data` is no folder.
+        CheckpointError: there is no such model.
+    """
+    entries = choose_entries(job.tasks)
+    found = [(entry, find_folder(job.data, entry.title)) for entry in entries]
+    there = [(entry, folder) for entry, folder in found if folder and not _missing(folder, entry)]
+    if not there:
+        names = ", ".join(entry.title for entry in entries)
+        raise SettingsError(f"nothing to train on in {job.data}: no train.tsv for any of {names}")
+    left = [pair for pair in there if read_result(out / pair[0].key) is None]
+    for entry, folder in left:
+        task_settings(job, entry, folder, job.model)
+    if left and job.model not in (AUTO, SCRATCH, *PRESETS):
+        source_folder(job.model, words=(AUTO, SCRATCH))
+
+
 def describe_tasks(job: GlueJob, out: Path) -> Iterator[str]:
     """Yield what would be done, task by task, as lines; nothing is trained or written.
 
@@ -106,12 +132,10 @@ def run_tasks(
         command: as it could be typed again.
 
     Raises:
-        SettingsError: no such task, settings that no task can be trained with, or no task to train.
-        DataError: `data` is no folder.
+        LitebertError: as `require_tasks`; what is wrong with one task only is in its result.
     """
     results: list[TaskResult] = []
-    entries = choose_entries(job.tasks)
-    for entry in entries:
+    for entry in choose_entries(job.tasks):
         folder = find_folder(job.data, entry.title)
         reason = _missing(folder, entry)
         if folder is None or reason:
@@ -135,9 +159,6 @@ def run_tasks(
         if isinstance(result, Interrupted):
             return result
         results.append(result)
-    if all(result.status == "left out" for result in results):
-        names = ", ".join(entry.title for entry in entries)
-        raise SettingsError(f"nothing to train on in {job.data}: no train.tsv for any of {names}")
     return results
 
 
