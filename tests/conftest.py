@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 # One hypothesis profile: no deadline (the machine is shared), derandomised so that CI is repeatable.
 from hypothesis import settings as hypothesis_settings
+
+if TYPE_CHECKING:
+    from tests.chromium import Browser
 
 hypothesis_settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True)
 hypothesis_settings.register_profile("nightly", max_examples=5000, deadline=None)
@@ -62,3 +66,15 @@ def shared() -> Path:
 def repository() -> Path:
     """The root of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[Browser]:
+    """A headless Chromium; tests that need it skip where there is none."""
+    from tests.chromium import MISSING, Browser, find_chromium
+
+    if find_chromium() is None:
+        pytest.skip(MISSING)
+    process = Browser(tmp_path_factory.mktemp("chromium") / "profile")
+    yield process
+    process.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 WORDS = ("kettle", "lamp", "chair", "parcel", "radio", "book", "ladder", "carpet", "anna", "berlin")
 TEXTS = [f"the {a} near the {b} is fine, she said" for a in WORDS for b in WORDS]
-KINDS = ("classify", "pair", "embed", "ner", "qa", "choice", "words", "score", "many")
+KINDS = ("classify", "pair", "embed", "ner", "intent", "qa", "choice", "words", "score", "many")
 
 
 @cache
@@ -24,6 +24,7 @@ def task_of(kind: str) -> Any:
     """The task of a kind; None for encoders and word predictors."""
     from litebert.tasks.choice import MultipleChoice
     from litebert.tasks.classification import SequenceClassification
+    from litebert.tasks.joint_tagging import IntentSlots
     from litebert.tasks.span import SquadTask
     from litebert.tasks.tagging import SequenceTagging
 
@@ -31,6 +32,8 @@ def task_of(kind: str) -> Any:
         return None
     if kind == "ner":
         return SequenceTagging(types=("LOC", "PER"), max_length=48)
+    if kind == "intent":
+        return IntentSlots(types=("thing",), intents=("find", "order"), max_length=48)
     if kind == "qa":
         return SquadTask(max_length=48, max_query_length=16, doc_stride=16)
     if kind == "choice":

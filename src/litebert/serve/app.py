@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
@@ -12,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from litebert import __version__
@@ -21,6 +19,7 @@ from litebert.serve.errors import HttpFault, fault_response
 from litebert.serve.guard import Guard
 from litebert.serve.logs import AccessLog
 from litebert.serve.metrics import CONTENT_TYPE
+from litebert.serve.page_files import add_page, page_paths
 from litebert.serve.pipeline import PipelineBody, pipeline_body
 from litebert.serve.reading import BodyReader, parse, timeout_of
 from litebert.serve.requests import Body
@@ -29,10 +28,7 @@ from litebert.serve.service import ClientGoneError, Service
 from litebert.serve.settings import is_loopback
 from litebert.serve.status import info, model_list
 
-__all__ = ["PAGE", "make_app"]
-
-PAGE: Final = Path(__file__).parent / "page"
-"""Files of the page; what lies here is served at `/`."""
+__all__ = ["make_app"]
 
 BODIES: Final[dict[str, type[Body]]] = {
     "/predict": requests.PredictBody,
@@ -82,8 +78,7 @@ def make_app(service: Service) -> Guard:
     _add_status(app, service)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_bug)
-    if (PAGE / "index.html").is_file():
-        app.mount("/", StaticFiles(directory=PAGE, html=True))
+    add_page(app.router)
     inner: ASGIApp = app
     if service.settings.cors_allow_origin:
         inner = CORSMiddleware(
@@ -103,16 +98,9 @@ def make_app(service: Service) -> Guard:
         log=AccessLog(sys.stderr if settings.access_log else None, is_json=settings.json_logs),
         routes=[*BODIES, "/", "/openapi.json", *STATUS],
         prefixes={"/models/": MODEL_ROUTE},
-        page=_page_paths(),
+        page=page_paths(),
         hosts=names if is_local else None,
     )
-
-
-def _page_paths() -> list[str]:
-    if not PAGE.is_dir():
-        return []
-    files = (path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file())
-    return ["/", *(f"/{name}" for name in files)]
 
 
 def _route(service: Service, reader: BodyReader, kind: type[Body]) -> Handler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 
 from litebert.errors import CheckpointError, SettingsError
 from litebert.tasks.classification import SequenceClassification
-from litebert.tasks.exit_file import EXIT_FILE, ExitCurve, ExitPoint, read_exit_rule
+from litebert.tasks.exit_file import (
+    EXIT_FILE,
+    ExitCurve,
+    ExitPoint,
+    read_exit_curve,
+    read_exit_rule,
+)
 from litebert.tasks.exit_rules import ExitRule, ExitWatch, exit_task, parse_exit
 
 DEPTHS = 5
@@ -178,3 +185,34 @@ def test_damaged_files(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / EXIT_FILE).write_text(content, encoding="utf-8")
     with pytest.raises(CheckpointError, match=message):
         read_exit_rule(tmp_path)
+
+
+def test_the_curve_is_shown_by_depth(tmp_path: Path) -> None:
+    assert read_exit_curve(tmp_path) is None
+    shallow = ExitPoint("", 2, 0.8, 2.0)
+    text = replace(curve(), points=(*curve().points, shallow)).to_json()
+    (tmp_path / EXIT_FILE).write_text(text, encoding="utf-8")
+    found = read_exit_curve(tmp_path)
+    assert found is not None
+    full = {"rule": "", "depth": 4, "score": 0.9, "speed": 10.0}
+    assert found["points"] == [{"rule": "", "depth": 2, "score": 0.8, "speed": None}, full]
+    assert (found["metric"], found["data"], found["examples"]) == ("accuracy", "t.csv", 100)
+    assert found["full"] == full
+    assert found["chosen"] == {"rule": "confidence=0.9", "depth": 4, "score": 0.9, "speed": 18.0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format_version": 2}, {"points": 7}, {"points": [7, {}]}, {"full": None}, {"chosen": []},
+        {"metric": 1}, {"data": "x" * 1000}, {"examples": "many"},
+        {"full": {"rule": "", "depth": 4, "score": 1e300}},
+        {"full": {"rule": "", "depth": True, "score": 0.5}},
+        {"chosen": {"rule": "", "depth": 4, "score": 0.5, "sentences_per_second": "fast"}},
+    ],
+)  # fmt: skip
+def test_a_damaged_curve_is_none(tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / EXIT_FILE).write_text(json.dumps(curve().to_dict() | change), encoding="utf-8")
+    assert read_exit_curve(tmp_path) is None
+    (tmp_path / EXIT_FILE).write_text("{", encoding="utf-8")
+    assert read_exit_curve(tmp_path) is None

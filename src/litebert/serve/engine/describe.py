@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from litebert.errors import CheckpointError
+from litebert.errors import CheckpointError, LitebertError
 from litebert.serve.engine.operations.inputs import encode
+from litebert.tasks.exit_file import read_exit_curve
 
 if TYPE_CHECKING:
     from litebert.runtime.session import Session
@@ -34,8 +35,13 @@ def describe(session: Session) -> dict[str, Any]:
         "routes": _routes(session),
         "labels": [labels[i] for i in sorted(labels)][:_MOST_LABELS],
         "is_pair": bool(getattr(task, "is_pair", False)),
+        "kind": getattr(task, "kind", None),
+        "threshold": task.threshold if getattr(task, "kind", "") == "multilabel" else None,
+        "text_columns": list(getattr(task, "text_columns", ())),
         "precision": session.precision,
         "depths": session.depths,
+        "exits": _can_exit(session),
+        "curve": read_exit_curve(session.folder),
         "hidden_size": session.hidden_size,
         "max_input_length": session.max_positions,
         "task_max_length": getattr(task, "max_length", None),
@@ -72,6 +78,17 @@ def self_test(session: Session) -> None:
             "export the model again",
             path=session.folder,
         )
+
+
+def _can_exit(session: Session) -> bool:
+    """Whether texts can leave before the last depth."""
+    try:
+        session.set_exit("patience=1")
+    except LitebertError:
+        return False
+    finally:
+        session.set_exit(None)
+    return True
 
 
 def _routes(session: Session) -> list[str]:
