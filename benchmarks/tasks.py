@@ -55,7 +55,7 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-SECONDS = {"GLUE": 150.0, "Questions": 480.0, "Choices": 300.0, "Tags": 240.0, "Similarity": 150.0}
+SECONDS = {"GLUE": 90.0, "Questions": 240.0, "Choices": 150.0, "Tags": 120.0, "Similarity": 90.0}
 """Group -> seconds of training: long texts take more."""
 ENCODERS = {
     "distilled-small-en": "5.9 M parameters, folded and distilled from a sentence encoder by "

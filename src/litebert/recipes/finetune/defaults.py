@@ -21,6 +21,10 @@ NARROW: Final = 384
 """Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones. Measured
 on litebert-small-en (width 384), 141 steps on 1,500 questions of TREC, accuracy: 0.46 at 1e-4, 0.68 at
 3e-4, 0.78 at 1e-3."""
+FITTED_RATE: Final = 3e-4
+"""The rate of narrow encoders whose classifier begins fitted (`probe_start`): 1e-3 takes such a head
+apart. Measured on litebert-small-en and the bundled messages, one epoch, accuracy: 0.84 at 1e-4, 0.85
+at 3e-4; 0.73 at 1e-3 with a head of random numbers."""
 
 FEW_ROWS: Final = 10_000
 """Below this many training rows the score of one seed is chance to a good part."""
@@ -47,7 +51,7 @@ def default_train_settings(
         if model.config.hidden_size >= WIDE:
             known["learning_rate"] = 1e-5
         elif model.config.hidden_size <= NARROW:
-            known["learning_rate"] = 1e-3
+            known["learning_rate"] = FITTED_RATE if _begins_fitted(model) else 1e-3
     else:
         batch_size = 32 if num_examples < 50_000 else 64
         epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
@@ -63,3 +67,9 @@ def default_train_settings(
         guard = guard.model_copy(update={"restarts": 2})
     # Validated again, so that a default that contradicts a told value is refused.
     return TrainSettings.model_validate(told.model_dump() | unknown | {"guard": guard.model_dump()})
+
+
+def _begins_fitted(model: ModelChoice) -> bool:
+    config = model.config
+    is_one_of = config.problem_type == "single_label_classification"
+    return is_one_of and config.litebert.head == "sequence"

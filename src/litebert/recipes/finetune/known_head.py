@@ -9,7 +9,7 @@ from litebert.model.config import AlbertConfig
 if TYPE_CHECKING:
     from litebert.model.albert import AlbertWithHead
 
-__all__ = ["head_notes", "is_head_foreign", "renew_head"]
+__all__ = ["head_notes", "is_head_foreign", "is_head_known", "renew_head"]
 
 _LABELLED: Final = frozenset({"sequence", "token"})
 """Heads with one row of weights for each label; those of other heads mean the same in every task."""
@@ -29,6 +29,19 @@ def is_head_foreign(plan: Any) -> bool:
     """
     saved = _saved(plan)
     return saved is not None and not _is_same(plan, saved)
+
+
+def is_head_known(plan: Any) -> bool:
+    """Whether the folder has a head that was trained for the same labels.
+
+    Args:
+        plan: an `AnyPlan`.
+
+    Raises:
+        CheckpointError: the configuration of the folder cannot be used.
+    """
+    saved = _saved(plan)
+    return saved is not None and _is_same(plan, saved)
 
 
 def head_notes(plan: Any, fresh: tuple[str, ...]) -> tuple[str, ...]:
