@@ -29,11 +29,13 @@ from litebert.tasks.tag_faults import entity_faults
 from litebert.tasks.tag_options import TagOptions
 from litebert.tasks.tag_records import (
     IGNORED,
+    choose_units,
     entity_types,
     read_outputs,
     record_windows,
     spans_of,
     true_spans,
+    units_note,
 )
 from litebert.tasks.tagging import (
     check_metric,
@@ -178,6 +180,10 @@ class IntentSlots(JointOptions, StoredTask):
         """
         return text_record(text, pair)
 
+    def explain(self, records: Sequence[TaggedText]) -> list[str]:
+        """Return what training records made the task decide, in words."""
+        return units_note(records, self.units)
+
     def evaluate(
         self, records: Sequence[TaggedText], answers: Sequence[Answer]
     ) -> dict[str, float]:
@@ -260,7 +266,11 @@ def make_intent_slots(records: Sequence[Record], options: Mapping[str, Any]) -> 
     """
     chosen = build_settings(JointOptions, options)
     texts = cast(Sequence[TaggedText], records)
-    found = {"types": entity_types(texts), "intents": tuple(sorted({_intent(r) for r in texts}))}
+    found = {
+        "types": entity_types(texts),
+        "intents": tuple(sorted({_intent(r) for r in texts})),
+        "units": choose_units(texts, chosen.units),
+    }
     return build_settings(IntentSlots, chosen.model_dump() | found)
 
 

@@ -22,6 +22,9 @@ class TagOptions(Settings):
     an entity. Files may use any scheme."""
     label_pieces: Literal["first", "all"] = "first"
     """Which pieces of a word are learnt from; the first one answers for the word in any case."""
+    units: Literal["words", "characters"] | None = None
+    """What has a tag: words, or the characters of scripts that add endings to names; None: words, unless
+    more than 2 % of the training spans begin or end inside one."""
     constrained: bool = True
     """Answer only sequences that the scheme allows (no I- without its B-)."""
     max_length: int = Field(default=128, ge=3)

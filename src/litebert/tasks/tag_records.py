@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
-from litebert.data.tagged.record import Span, TaggedText, clip_words
+from litebert.data.tagged.record import Span, TaggedText, clip_words, count_cut
 from litebert.errors import DataError
 from litebert.tasks.tag_decoding import TagSet, softmax_rows
 from litebert.tasks.tag_windows import TagWindow, WordPieces, gather_words
@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 __all__ = [
     "IGNORED",
     "TaggedAnswer",
+    "choose_units",
     "entity_types",
     "read_outputs",
     "record_windows",
     "spans_of",
     "true_spans",
+    "units_note",
     "window_labels",
     "word_tags",
 ]
 
 IGNORED = -100
 """Label of a token that has none."""
+CUT_SHARE: Final = 0.02
+"""Share of spans with a border inside a word from which on words are no good units. Korean and Japanese
+endings and Hebrew prefixes stand in one word with the name: tags of words could never be right."""
+
+Units = Literal["words", "characters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,32 @@ def entity_types(records: Iterable[TaggedText]) -> tuple[str, ...]:
             path=None if record is None else record.path,
         )
     return tuple(sorted(types))
+
+
+def choose_units(records: Sequence[TaggedText], told: Units | None) -> Units:
+    """Return what is tagged: as told, else what the spans of the records fit."""
+    if told is not None:
+        return told
+    cut, total = _cut_spans(records)
+    return "characters" if cut > CUT_SHARE * total else "words"
+
+
+def units_note(records: Sequence[TaggedText], units: Units | None) -> list[str]:
+    """Return in words what is tagged, where spans do not keep to words."""
+    cut, total = _cut_spans(records)
+    if not cut:
+        return []
+    fact = f"{cut:,} of {total:,} spans begin or end inside a word"
+    if units == "characters":
+        return [f"{fact}: characters are tagged, not words (task.units)"]
+    return [
+        f"{fact} and are learnt as whole words, so that their borders are never right; "
+        "--set task.units=characters tags characters"
+    ]
+
+
+def _cut_spans(records: Sequence[TaggedText]) -> tuple[int, int]:
+    return sum(map(count_cut, records)), sum(len(record.spans or ()) for record in records)
 
 
 def true_spans(record: TaggedText) -> tuple[Span, ...]:

@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from litebert.data.batch import EncodedExample
 from litebert.data.tagged.reader import read_tagged
-from litebert.data.tagged.record import TaggedText, text_record
+from litebert.data.tagged.record import TaggedText, split_characters, text_record
 from litebert.settings import build_settings
 from litebert.tasks.base import TASKS
 from litebert.tasks.records import RECORD_KINDS, Answer, Feature, RecordKind
@@ -22,10 +22,12 @@ from litebert.tasks.tag_evaluation import span_scores
 from litebert.tasks.tag_faults import entity_faults
 from litebert.tasks.tag_options import TagOptions
 from litebert.tasks.tag_records import (
+    choose_units,
     entity_types,
     read_outputs,
     spans_of,
     true_spans,
+    units_note,
     window_labels,
     word_tags,
 )
@@ -120,6 +122,10 @@ class SequenceTagging(TagOptions, StoredTask):
         """
         return text_record(text, pair)
 
+    def explain(self, records: Sequence[TaggedText]) -> list[str]:
+        """Return what training records made the task decide, in words."""
+        return units_note(records, self.units)
+
     def evaluate(
         self, records: Sequence[TaggedText], answers: Sequence[Answer]
     ) -> dict[str, float]:
@@ -174,8 +180,9 @@ def make_tagging(records: Sequence[Record], options: Mapping[str, Any]) -> Seque
         SettingsError: an unknown or wrong option.
     """
     chosen = build_settings(TagOptions, options)
-    types = entity_types(cast(Sequence[TaggedText], records))
-    return build_settings(SequenceTagging, chosen.model_dump() | {"types": types})
+    texts = cast(Sequence[TaggedText], records)
+    found = {"types": entity_types(texts), "units": choose_units(texts, chosen.units)}
+    return build_settings(SequenceTagging, chosen.model_dump() | found)
 
 
 def tag_features(
@@ -202,7 +209,12 @@ def tag_features(
     """
     windows = cut_windows(
         [record.text for record in records],
-        [record.words for record in records],
+        [
+            split_characters(record.text, record.words)
+            if options.units == "characters"
+            else record.words
+            for record in records
+        ],
         tokenizer,
         max_length=options.max_length,
         stride=options.window_stride,

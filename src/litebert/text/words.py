@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["character_kind", "word_boundaries", "word_flags"]
+__all__ = ["character_boundaries", "character_kind", "word_boundaries", "word_flags"]
 
 
 # One letter per kind of character; a text becomes a string of these, which a pattern then cuts.
@@ -74,6 +74,20 @@ def word_boundaries(text: str) -> bytearray:
     flags = bytearray(len(text))
     for match in _WORD.finditer(text.translate(_KINDS)):
         flags[match.start()] = 1
+    return flags
+
+
+def character_boundaries(text: str) -> bytearray:
+    """Return one byte per character of `text`: 1 where one begins that is no part of the one before.
+
+    Marks, joiners and what a joiner joins are parts of it, blanks begin nothing.
+    """
+    flags = bytearray(len(text))
+    before = _SPACE
+    for place, kind in enumerate(text.translate(_KINDS)):
+        is_part = before != _SPACE and (before == _JOIN or kind in (_EXTEND, _JOIN))
+        flags[place] = kind != _SPACE and not is_part
+        before = kind
     return flags
 
 

@@ -209,7 +209,8 @@ def test_spans_that_cut_words_are_learnt_by_the_words_they_touch(tokenizer: Toke
     record = TaggedText(
         text, split_words(text), (Span(1, 6, "PER"), Span(13, 15, "PER")), "1", "1", HERE, 1
     )
-    task = make_tagging([record], {})
+    task = make_tagging([record], {"units": "words"})
+    assert "2 of 2 spans begin or end inside a word and are learnt as" in task.explain([record])[0]
     (feature,) = task.features([record], tokenizer, labelled=True)
     labels = np.asarray(feature.encoded.label)
     assert labels[labels >= 0].tolist()[:1] == [1]
@@ -219,6 +220,37 @@ def test_spans_that_cut_words_are_learnt_by_the_words_they_touch(tokenizer: Toke
     assert [e["text"] for e in answer.value] == ["ada-lee", "bob"]
     assert task.evaluate([record], [answer])["entity_f1"] == 0.0  # borders differ
     assert task.evaluate([record], [answer])["token_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["tagging", "intent_slots"])
+def test_spans_that_cut_many_words_are_answered_by_characters(
+    kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Korean endings and Hebrew prefixes stand in one word with the name."""
+    texts = ("김민수는 부산에서 일한다", "דנה גרה בחיפה", "e\u0301va\u0301ben ul")
+    spans = (
+        (Span(0, 3, "PER"), Span(5, 7, "LOC")), (Span(0, 3, "PER"), Span(9, 13, "LOC")),
+        (Span(0, 5, "PER"),),
+    )  # fmt: skip
+    records = [
+        TaggedText(text, split_words(text), found, str(n), str(n), HERE, n, "ask")
+        for n, (text, found) in enumerate(zip(texts, spans, strict=True))
+    ]
+    task: Any = RECORD_KINDS.get(kind).make_task(records, {"max_length": 32})
+    assert task.units == "characters" and parse_task(task.to_json()) == task
+    assert (
+        "4 of 5 spans begin or end inside a word: characters are tagged" in task.explain(records)[0]
+    )
+    letters = train_vocabulary([" ".join(t) for t in texts] * 4, 60, tmp_path_factory.mktemp("v"))
+    features = task.features(records, letters, labelled=True)
+    outputs = sure_outputs(task, features, np.random.default_rng(0))
+    answers = task.answers(records, features, outputs)
+    values = [a.value["slots"] if kind == "intent_slots" else a.value for a in answers]
+    assert [tuple(Span(e["start"], e["end"], e["label"]) for e in v) for v in values] == list(spans)
+    few = [*[tagged("ada met bob", "B-PER O B-PER", intent="ask")] * 60, records[1]]
+    words: Any = RECORD_KINDS.get(kind).make_task(few, {})
+    assert words.units == "words", "a few slips do not decide"
+    assert RECORDS[0].spans and make_tagging(RECORDS, {}).explain(RECORDS) == []
 
 
 def answer(*spans: tuple[int, int, str]) -> Answer:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.text import Tokenizer
-from litebert.text.words import word_boundaries, word_flags
+from litebert.text.words import character_boundaries, word_boundaries, word_flags
 
 
 def words(text: str) -> list[str]:
@@ -60,3 +60,28 @@ def test_white_space_never_begins_a_word_and_every_first_letter_does(text: str) 
             assert not flags[index]
         elif index == 0 or text[index - 1].isspace():
             assert flags[index]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ab c", ["a", "b", "c"]),
+        ("e\u0301a", ["e\u0301", "a"]),
+        ("हिन्दी", ["हि", "न्", "दी"]),
+        ("김민수는", ["김", "민", "수", "는"]),
+        ("a\U0001f469\u200d\U0001f4bb\U0001f44d\U0001f3fd!",
+         ["a", "\U0001f469\u200d\U0001f4bb", "\U0001f44d\U0001f3fd", "!"]),
+        ("\u0301 \u200db", ["\u0301", "\u200db"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_characters_keep_their_marks(text: str, expected: list[str]) -> None:
+    starts = [index for index, flag in enumerate(character_boundaries(text)) if flag]
+    ends = [*starts[1:], len(text)][: len(starts)]
+    assert [text[a:b].strip() for a, b in zip(starts, ends, strict=True)] == expected
+
+
+@given(st.text(max_size=30))
+def test_every_word_begins_with_a_character(text: str) -> None:
+    words_begin, characters = word_boundaries(text), character_boundaries(text)
+    assert all(character for word, character in zip(words_begin, characters, strict=True) if word)

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from litebert.errors import DataError
-from litebert.text.words import word_boundaries
+from litebert.text.words import character_boundaries, word_boundaries
 
 if TYPE_CHECKING:
     from jaxtyping import Int64
 
-__all__ = ["Span", "TaggedText", "clip_words", "join_words", "split_words", "text_record"]
+__all__ = [
+    "Span", "TaggedText", "clip_words", "count_cut", "join_words", "split_characters", "split_words",
+    "text_record",
+]  # fmt: skip
 
 _ZERO_WIDTH_SPACE = "\u200b"
 Words = tuple[tuple[int, int], ...]
@@ -87,6 +90,22 @@ def split_words(text: str) -> Words:
             stop -= 1
         words.append((start, stop))
     return tuple(words)
+
+
+def split_characters(text: str, words: Words) -> Words:
+    """Return the (start, end) of each character in the words, its marks with it."""
+    flags = character_boundaries(text)
+    found: list[tuple[int, int]] = []
+    for start, stop in words:
+        inner = [place for place in range(start + 1, stop) if flags[place]]
+        found.extend(pairwise([start, *inner, stop]))
+    return tuple(found)
+
+
+def count_cut(record: TaggedText) -> int:
+    """Return how many spans begin or end inside a word."""
+    starts, ends = {start for start, _ in record.words}, {end for _, end in record.words}
+    return sum(span.start not in starts or span.end not in ends for span in record.spans or ())
 
 
 def join_words(words: Sequence[str]) -> tuple[str, Words]:

@@ -180,6 +180,8 @@ def make_record_plan(settings: FinetuneSettings) -> RecordPlan:
         else settings.task | {"max_length": data.max_length}
     )
     task = kind.make_task(train_records, told)
+    explain = getattr(task, "explain", None)
+    notes.extend([] if explain is None else explain(train_records))
     # A passage comes with each of its questions; once is enough.
     texts = list(dict.fromkeys(t for record in train_records for t in record_texts(record)))
     model = choose_model(settings, task, texts, len(train_records))
