@@ -29,7 +29,9 @@ def server_answer(session: Session, route: str, body: dict[str, Any]) -> Any:
     asked = BODIES[route].model_validate(body)
     args = asked.arguments(requests.Defaults(model="m", truncate=True, pooling="mean"))
     plan = OPERATIONS[asked.operation](session, args)
-    outputs = Stepper(session).run(StepKey(plan.want, asked.depth, asked.exit), plan.examples)
+    stepper, key = Stepper(session), StepKey(plan.want, asked.depth, asked.exit)
+    stepper.check(key)
+    outputs = [] if plan.want == "words" else stepper.run(key, plan.examples)
     for output in outputs:
         if isinstance(output, Exception):
             raise output
