@@ -59,7 +59,7 @@ function build(session, info) {
   const items = views.map((view) => ({
     id: view.id, title: view.title(info), panel: makeTaskPanel(view, session, dial, say),
   }));
-  const many = views.filter((view) => view.batch);
+  const many = views.filter((view) => view.batch).sort((a, b) => Number(a.batch.isRare ?? false) - Number(b.batch.isRare ?? false));
   if (many.length > 0) items.push({ id: "batch", title: "Batch", panel: makeBatchPanel(many, session, dial, say) });
   tabs = makeTabs(part("main"), items);
 }

@@ -57,7 +57,9 @@ export function makeBatchPanel(views, session, dial, say) {
     const job = { view, table, names: columns.names, rows: columns.body(), pick: columns.pick };
     const asked = dial !== null && view.usesDepth ? dial.options(view) : {};
     const inputs = job.rows.map((row) => clean(job.pick(row)));
-    const found = new Array(inputs.length);
+    const faults = inputs.map((row) => view.batch.fault?.(row, info) ?? null);
+    const asking = inputs.filter((_, at) => faults[at] === null); // the others need not be sent
+    const answers = new Array(asking.length);
     const size = Math.max(1, Math.min(view.batch.atOnce ?? Infinity, info.max_client_batch_size ?? 32));
     const began = performance.now();
     busy(true);
@@ -65,14 +67,14 @@ export function makeBatchPanel(views, session, dial, say) {
     let quarter = 0;
     try {
       await runBatch({
-        rows: inputs, size, signal: control.signal, found,
+        rows: asking, size, signal: control.signal, found: answers,
         ask: async (rows, signal) => job.view.batch.answers(await session.post(job.view.route, { ...job.view.batch.body(rows, info), ...asked }, { signal })),
         onProgress(done) {
           const ms = performance.now() - began;
-          progress.value = done / inputs.length;
-          state.textContent = `${count(done)} of ${count(inputs.length)} rows, ${count(Math.round(1000 * done / ms))} a second, ${duration(ms / done * (inputs.length - done))} left`;
-          if (Math.floor(4 * done / inputs.length) > quarter) {
-            quarter = Math.floor(4 * done / inputs.length);
+          progress.value = done / asking.length;
+          state.textContent = `${count(done)} of ${count(asking.length)} rows, ${count(Math.round(1000 * done / ms))} a second, ${duration(ms / done * (asking.length - done))} left`;
+          if (Math.floor(4 * done / asking.length) > quarter) {
+            quarter = Math.floor(4 * done / asking.length);
             say(`${25 * quarter} percent done.`);
           }
         },
@@ -82,6 +84,8 @@ export function makeBatchPanel(views, session, dial, say) {
     }
     const isCancelled = control.signal.aborted;
     busy(false);
+    const rest = answers[Symbol.iterator](); // with holes where nothing was answered
+    const found = faults.map((error) => (error === null ? rest.next().value : { error }));
     await finish(job, found, isCancelled, performance.now() - began);
   }
 
@@ -156,7 +160,7 @@ export function makeBatchPanel(views, session, dial, say) {
     const column = job.view.batch.columns(info)[0].name;
     return el("section", {},
       el("h3", {}, rows.length < job.rows.length ? `First ${SHOWN} rows` : "Rows"),
-      el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Rows with answers" },
+      el("div", { class: "wide tall", tabindex: "0", role: "region", "aria-label": "Rows with answers" },
         el("table", { class: "plain preview" },
           el("thead", {}, el("tr", {}, ["#", column, ...added].map((name) => el("th", { scope: "col" }, name)))),
           el("tbody", {}, rows.map((row, place_) => {

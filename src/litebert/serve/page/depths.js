@@ -30,10 +30,11 @@ export function makeDepthTable(depths, { onAll, onPick }) {
         type: "button", class: "link", "aria-label": `Turn the dial to depth ${depth}`, on: { click: () => onPick(depth) },
       }, String(depth))),
       el("td", { class: "answer" }, el("bdi", {}, brief.text)),
-      el("td", { class: "number" }, brief.share === null || brief.share === undefined ? "" : [
+      el("td", { class: "number" }, !Number.isFinite(brief.share) ? "" : [
         el("span", { class: "mini", "aria-hidden": "true", css: { "--share": brief.share.toFixed(3) } }), percent(brief.share)]),
       el("td", { class: "number" }, duration(ms)))));
     words.textContent = settled(rows);
+    table.classList.toggle("plainly", rows.every(([, { brief }]) => !Number.isFinite(brief.share)));
     table.hidden = rows.length === 0;
   }
 

@@ -87,7 +87,7 @@ export function makeDial(info, onChange) {
   function drawClock() {
     const points = [...times].map(([at, list]) => ({ depth: at, value: middle(list) }));
     const here = points.find((point) => point.depth === depth);
-    replace(clock, el("figcaption", {}, "time of an answer, measured here", here && el("strong", {}, duration(here.value))),
+    replace(clock, el("figcaption", {}, "time, measured here", here && el("strong", {}, duration(here.value))),
       points.length === 0
         ? el("p", { class: "hint" }, "Turn the dial: each answer is timed.")
         : depthChart({
@@ -102,7 +102,7 @@ export function makeDial(info, onChange) {
       range,
       el("p", { class: "hint" }, "Fewer depths are faster. The answer follows as you turn."),
       info.exits && el("div", { class: "field" }, el("label", { for: ruleId }, "Leave early"), select, ruleHint)),
-    el("div", { class: "dial-charts" }, curve, clock));
+    el("div", { class: "dial-charts" }, (info.curve || info.exits) && curve, clock));
   say();
 
   return {
@@ -117,7 +117,7 @@ export function makeDial(info, onChange) {
     },
     /** Take the time of an answer. */
     note(ms, at = depth, isFixed = true) {
-      latency.textContent = duration(ms);
+      if (at === depth) latency.textContent = duration(ms);
       if (!isFixed) return;
       times.set(at, [...(times.get(at) ?? []), ms].slice(-5));
       drawClock();

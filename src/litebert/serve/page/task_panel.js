@@ -38,6 +38,7 @@ export function makeTaskPanel(view, session, dial, say) {
     onStart: () => panel.setAttribute("aria-busy", "true"),
     onEnd: () => panel.removeAttribute("aria-busy"),
     onDone(answer, ms) {
+      panel.dataset.state = "answered";
       replace(result, view.render(answer, asked.values, info, { fill }));
       time.textContent = duration(ms);
       if (usesDial) {
@@ -49,6 +50,7 @@ export function makeTaskPanel(view, session, dial, say) {
     },
     onFault(fault) {
       time.textContent = "";
+      panel.dataset.state = fault instanceof Missing ? "wanting" : "failed";
       if (fault instanceof Missing) {
         replace(result, el("p", { class: "hint" }, sentence(fault)));
         say(sentence(fault));

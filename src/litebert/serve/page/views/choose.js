@@ -55,9 +55,10 @@ export const choose = {
       { name: "question", label: "Question", known: ["question", "query"], optional: true },
       { name: "choices", label: "Choices", known: /^(choice|option|answer|ending)[ _]?\w*$|^[a-e]$/i, many: true },
     ],
+    fault: (row) => (row.choices.filter((choice) => choice.trim() !== "").length < 2 ? "there are fewer than two choices" : null),
     body: (rows) => ({
       inputs: rows.map((row) => ({
-        context: row.context, question: row.question, choices: row.choices.filter((choice) => choice !== ""),
+        context: row.context, question: row.question, choices: row.choices.filter((choice) => choice.trim() !== ""),
       })),
     }),
     answers: (answer) => answer,

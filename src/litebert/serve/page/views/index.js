@@ -8,12 +8,17 @@ import { similarity } from "./similarity.js";
 import { tag } from "./tag.js";
 import { tokens } from "./tokens.js";
 
-const VIEWS = [classify, tag, question, choose, mask, similarity, tokens];
+const VIEWS = [classify, tag, question, choose, similarity, mask, tokens];
 
-/** Views whose route the model answers; vectors only where the model was not trained for something else. */
+/**
+ * Views whose route the model answers, the main one first; vectors only where the model was not
+ * trained for something else.
+ */
 export function viewsOf(info) {
   const found = VIEWS.filter((view) => info.routes.includes(view.route));
   const has = (view) => found.includes(view);
   const isTrained = has(classify) || has(tag) || has(question) || has(choose);
-  return found.filter((view) => view !== similarity || !isTrained || info.head === "embedding");
+  const kept = found.filter((view) => view !== similarity || !isTrained || info.head === "embedding");
+  const isPretrained = !info.task && has(mask);
+  return isPretrained ? [mask, ...kept.filter((view) => view !== mask)] : kept;
 }

@@ -46,7 +46,9 @@ export const mask = {
   examples: (info) => MASK_EXAMPLES.map((text) => ({ title: text.replace("___", "…"), values: { text: text.replace("___", info.mask_token) } })),
   batch: {
     title: () => "masked words",
+    isRare: true,
     atOnce: 1,
+    fault: (row, info) => (row.text.includes(info.mask_token) ? null : `there is no ${info.mask_token} in the text`),
     columns: () => [{ name: "text", label: "Text with a mask", known: ["text", "sentence"] }],
     body: (rows) => ({ inputs: rows[0].text, top_k: 5 }),
     answers: (answer) => [read(answer)],

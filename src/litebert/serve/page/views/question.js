@@ -47,6 +47,7 @@ export const question = {
       { name: "question", label: "Question", known: ["question", "query"] },
       { name: "context", label: "Passage", known: ["context", "passage", "text", "document"] },
     ],
+    fault: (row) => (row.question.trim() === "" ? "there is no question" : row.context.trim() === "" ? "there is no passage" : null),
     body: (rows) => ({ inputs: rows }),
     answers: (answer) => answer,
     header: () => ["answer", "probability", "start", "end"],

@@ -53,12 +53,12 @@ export const tag = {
     const hues = huesOf([...typesOf(info), ...answer.entities.map((item) => item.label)]);
     const spans = answer.entities.map((item) => ({ ...item, hue: hues.get(item.label) }));
     return [
-      answer.intent !== null && el("p", { class: "headline" },
-        el("bdi", { class: "headline-main" }, answer.intent),
-        el("span", { class: "headline-side" }, `${percent(answer.score)} for intent and every word`)),
+      el("p", { class: "headline" },
+        el("bdi", { class: "headline-main" }, answer.intent ?? count(spans.length, "entity", "entities")),
+        answer.intent !== null && el("span", { class: "headline-side" }, `${percent(answer.score)} for intent and every word`)),
       marked(values.text, spans),
       spans.length === 0
-        ? el("p", { class: "hint" }, answer.intent === null ? "There is no entity in this text." : "There is no slot in this text.")
+        ? answer.intent !== null && el("p", { class: "hint" }, "There is no slot in this text.")
         : el("table", { class: "plain" },
           el("caption", { class: "unseen" }, "Entities with their probabilities"),
           el("thead", {}, el("tr", {}, ["Entity", "Type", "Probability", "Place"].map((name) => el("th", { scope: "col" }, name)))),
@@ -76,6 +76,7 @@ export const tag = {
   batch: {
     title: (info) => (hasIntents(info) ? "intents and slots" : "entities"),
     columns: () => [{ name: "text", label: "Text", known: ["text", "sentence", "utterance", "content"] }],
+    fault: (row) => (row.text.trim() === "" ? "there is no text" : null),
     body: (rows) => ({ inputs: rows.map((row) => row.text) }),
     answers: (answer) => answer.map(read),
     header: (info) => (hasIntents(info) ? ["intent", "probability", "slots"] : ["entities"]),
