@@ -42,7 +42,7 @@ def fold(
         False, "--depth-norms", help="Keep the LayerNorms of each depth."
     ),
     counts: Path | None = typer.Option(
-        None, "--counts", help="Shards whose pieces decide what the cut table keeps."
+        None, "--counts", help="Shards whose texts decide what the cut table keeps."
     ),
     data: Path | None = typer.Option(
         None, "--data", help="Labelled data to score on before and after."

@@ -1,7 +1,8 @@
 """Embeddings of width D written as embeddings of a smaller width E and a projection E -> D.
 
 The tables are cut by the SVD of what LayerNorm lets through (a shift of all numbers of a row changes
-nothing), and the projection is fitted to what the old LayerNorm gave.
+nothing), in the metric of what the encoder feels where that is known, and the projection is fitted to
+what the old LayerNorm gave.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch.nn import functional
 
 from litebert.errors import SettingsError
 
-__all__ = ["EmbeddingTables", "FactorizedTables", "explained_energy", "factorize_tables"]
+__all__ = ["EmbeddingTables", "FactorizedTables", "explained_energy", "factorize_tables", "felt"]
 
 FIT_SAMPLES: Final = 16_384
 """Pieces at random positions that the projection is fitted to."""
@@ -74,15 +75,18 @@ class FactorizedTables:
 
 
 def explained_energy(
-    table: Float[Tensor, "V D"], weights: Float[Tensor, " V"] | None = None
+    table: Float[Tensor, "V D"],
+    weights: Float[Tensor, " V"] | None = None,
+    metric: Float[Tensor, "D D"] | None = None,
 ) -> Float[Tensor, " D"]:
     """Return the share of the energy that the best 1, 2, ... D directions hold, rising to 1.
 
     Args:
         table: rows are centred first, each by its own mean, as LayerNorm does.
         weights: how much each row counts, such as how often it occurs; None: all the same.
+        metric: G, the energy of a row r is r G r^T; None: the sum of its squares.
     """
-    return _directions(table, weights)[1]
+    return _directions(table, weights, _root(metric, table.shape[1]))[1]
 
 
 def factorize_tables(
@@ -90,6 +94,7 @@ def factorize_tables(
     size: int,
     *,
     weights: Float[Tensor, " V"] | None = None,
+    sensitivity: Float[Tensor, "D D"] | None = None,
     seed: int = 0,
 ) -> FactorizedTables:
     """Cut tables of width D to width E, and fit a projection back.
@@ -101,6 +106,7 @@ def factorize_tables(
         old: tables of width D.
         size: E, 2 to D.
         weights: how often each piece occurs; None: all the same.
+        sensitivity: `vector_sensitivity` of what the LayerNorm gives; None: all directions alike.
         seed: of the pieces and positions that the projection is fitted to.
 
     Raises:
@@ -109,8 +115,9 @@ def factorize_tables(
     width = int(old.token.shape[1])
     if not 2 <= size <= width:
         raise SettingsError(f"embedding size is {size}, allowed are 2 to {width}")
-    basis, shares = _directions(old.token, weights)
-    kept = basis[:, : size - 1]  # [D, E-1]
+    root = _root(felt(sensitivity, old.gain), width)
+    basis, shares = _directions(old.token, weights, root)
+    kept = root @ basis[:, : size - 1]  # [D, E-1]
     turn = kept @ _zero_sum_basis(size).T.to(kept)  # [D, E]: rows of the result add up to 0
 
     def cut(rows: Tensor) -> Tensor:
@@ -129,10 +136,33 @@ def factorize_tables(
     return FactorizedTables(new, weight, bias, float(shares[size - 2]), fit)
 
 
-def _directions(table: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Directions [D, D] of falling energy, and the share that the first ones hold."""
+def felt(
+    sensitivity: Float[Tensor, "D D"] | None, gain: Float[Tensor, " D"]
+) -> Float[Tensor, "D D"] | None:
+    """Return the metric of centred rows before a LayerNorm whose outputs are felt so much.
+
+    Args:
+        sensitivity: of the outputs; None: not known.
+        gain: weight of the LayerNorm.
+    """
+    if sensitivity is None:
+        return None
+    scale = gain.double()
+    return scale[:, None] * sensitivity.double() * scale
+
+
+def _root(metric: Tensor | None, width: int) -> Tensor:
+    """Symmetric root [D, D] of a metric, or the identity."""
+    if metric is None:
+        return torch.eye(width, dtype=torch.float64)
+    values, vectors = torch.linalg.eigh(metric.double())
+    return (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+
+
+def _directions(table: Tensor, weights: Tensor | None, root: Tensor) -> tuple[Tensor, Tensor]:
+    """Directions [D, D] of falling energy of the turned rows, and the share that the first ones hold."""
     rows = table.double()
-    rows = rows - rows.mean(-1, keepdim=True)
+    rows = (rows - rows.mean(-1, keepdim=True)) @ root
     scaled = rows if weights is None else rows * weights.double()[:, None]
     values, vectors = torch.linalg.eigh(rows.T @ scaled)
     energy = values.flip(0).clamp_min(0)

@@ -17,6 +17,7 @@ from litebert.compress.factorize import (
     FactorizedTables,
     explained_energy,
     factorize_tables,
+    felt,
 )
 from litebert.errors import SettingsError
 from litebert.model.albert import AlbertWithHead
@@ -99,6 +100,7 @@ def fold(
     options: FoldOptions,
     *,
     weights: Tensor | None = None,
+    sensitivity: Tensor | None = None,
 ) -> tuple[AlbertWithHead, FoldReport]:
     """Return the folded model and what it kept; the given model is untouched.
 
@@ -109,7 +111,9 @@ def fold(
     Args:
         model: an encoder with any head, without parts of single depths.
         options: how to fold.
-        weights: [V] how often each piece occurs, for the cut of the table; None: all the same.
+        weights: [V] how much each piece counts in the cut of the table; None: all the same.
+        sensitivity: [D, D] how much directions of the first block's input are felt, as
+            `vector_sensitivity`, for the same; None: all alike.
 
     Raises:
         SettingsError: options that this model does not allow.
@@ -126,7 +130,7 @@ def fold(
     if model.model.pooler is None:
         new.model.pooler = None
     with torch.no_grad():
-        factors = _fold_embeddings(model, new, options, weights)
+        factors = _fold_embeddings(model, new, options, weights, sensitivity)
         _fold_blocks(model, new, options)
         residual = _fold_steps(model, new)
     rest = {
@@ -135,7 +139,8 @@ def fold(
         if not name.startswith(("model.embeddings.", "model.encoder."))
     }
     new.load_state_dict(rest, strict=False)
-    shares = explained_energy(state["model.embeddings.token.weight"], weights)
+    metric = felt(sensitivity, state["model.embeddings.norm.weight"])
+    shares = explained_energy(state["model.embeddings.token.weight"], weights, metric)
     sizes = sorted({*(s for s in SHOWN_SIZES if s <= len(shares)), config.embedding_size})
     report = FoldReport(
         explained={size: float(shares[size - 1]) for size in sizes},
@@ -180,7 +185,11 @@ def _folded_config(old: AlbertConfig, options: FoldOptions) -> AlbertConfig:
 
 
 def _fold_embeddings(
-    model: AlbertWithHead, new: AlbertWithHead, options: FoldOptions, weights: Tensor | None
+    model: AlbertWithHead,
+    new: AlbertWithHead,
+    options: FoldOptions,
+    weights: Tensor | None,
+    sensitivity: Tensor | None,
 ) -> FactorizedTables | None:
     """Copy the embeddings, or cut them; the projection that was there follows the new one."""
     old, target = model.model.embeddings, new.model.embeddings
@@ -195,7 +204,9 @@ def _fold_embeddings(
         bias=old.norm.bias.detach(),
         eps=model.config.layer_norm_eps,
     )
-    factors = factorize_tables(tables, options.embedding_size, weights=weights)
+    factors = factorize_tables(
+        tables, options.embedding_size, weights=weights, sensitivity=sensitivity
+    )
     weight, bias = factors.weight, factors.bias
     if old.project is not None:
         bias = old.project.weight @ bias + old.project.bias

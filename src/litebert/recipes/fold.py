@@ -15,6 +15,7 @@ from litebert.checkpoint.files import TASK_FILE
 from litebert.checkpoint.folder import saved_head
 from litebert.checkpoint.saving import save_model
 from litebert.compress.fold import FoldOptions, FoldReport, fold
+from litebert.compress.sensitivity import vector_sensitivity
 from litebert.compress.teacher import load_encoder_folder
 from litebert.data.shards import ShardSet
 from litebert.errors import DataError
@@ -29,6 +30,9 @@ from litebert.text.tokenizer import Tokenizer
 __all__ = ["FOLD_FILE", "FoldResult", "count_pieces", "fold_folder"]
 
 FOLD_FILE: Final = "fold.json"
+SAMPLED_TEXTS: Final = 192
+"""Texts that directions are measured by."""
+SAMPLED_TOKENS: Final = 30
 _COUNT_TOKENS: Final = 1 << 22
 
 
@@ -101,8 +105,9 @@ def fold_folder(
         source: a folder of the BERT layout, or of litebert.
         out: where to; new or empty.
         options: how to fold.
-        counts: shards made with the same vocabulary, whose pieces decide what the cut of the table
-            keeps; None: every piece counts the same.
+        counts: shards made with the same vocabulary, whose texts decide what the cut of the table
+            keeps: pieces by the root of how often they occur, directions by how much the vectors of
+            the texts feel them; None: all count the same.
         measure: data to score on, and how much worse the result may be.
 
     Raises:
@@ -119,8 +124,14 @@ def fold_folder(
         model = load_encoder_folder(folder, head)
         tokenizer = Tokenizer.from_pretrained(folder)
         size = model.config.vocab_size
-        weights = None if counts is None else count_pieces(counts, tokenizer, size)
-        folded, report = fold(model, options, weights=weights)
+        weights = None if counts is None else count_pieces(counts, tokenizer, size).sqrt()
+        is_cut = options.embedding_size not in (None, model.config.embedding_size)
+        sensitivity = (
+            vector_sensitivity(model, sample_texts(counts, tokenizer, size))
+            if counts is not None and is_cut and not model.config.has_projection
+            else None
+        )
+        folded, report = fold(model, options, weights=weights, sensitivity=sensitivity)
         made.append((folded.config, report))
         files = {FOLD_FILE: json.dumps(report.to_dict(), indent=2) + "\n"}
         has_task = (folder / TASK_FILE).exists()
@@ -133,6 +144,34 @@ def fold_folder(
         folder = plain_folder(model_folder(source), Path(scratch))
         step = run_step("fold", folder, out, make, measure or MeasureOptions())
     return FoldResult(out, *made[0], step)
+
+
+def sample_texts(shards: Path, tokenizer: Tokenizer, vocab_size: int) -> list[torch.Tensor]:
+    """Return some sentences of shards as ids, in every second one half of the pieces random ones.
+
+    Books do not have all words that a vocabulary has; random pieces let their directions count.
+
+    Args:
+        shards: made with the vocabulary of the tokenizer.
+        tokenizer: gives the special pieces.
+        vocab_size: V.
+    """
+    rng = np.random.default_rng(0)
+    texts: list[torch.Tensor] = []
+    found = ShardSet.open(shards)
+    sizes = np.array([shard.num_sentences for shard in found.shards], np.float64)
+    if not sizes.sum():
+        raise DataError("holds no sentences to measure by; prepare text", path=shards)
+    for number in rng.choice(len(sizes), SAMPLED_TEXTS, p=sizes / sizes.sum()).tolist():
+        shard = found.shards[number]
+        place = int(rng.integers(shard.num_sentences))
+        first, last = (int(x) for x in shard.sentences[place : place + 2])
+        ids = np.array(shard.ids[first : min(last, first + SAMPLED_TOKENS)], np.int64)
+        if len(texts) % 2:
+            is_random = rng.random(len(ids)) < 0.5
+            ids = np.where(is_random, rng.integers(0, vocab_size, len(ids)), ids)
+        texts.append(torch.from_numpy(np.array([tokenizer.cls_id, *ids, tokenizer.sep_id])))
+    return texts
 
 
 def count_pieces(shards: Path, tokenizer: Tokenizer, vocab_size: int) -> torch.Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.compress.factorize import EmbeddingTables, explained_energy, factorize_tables
+from litebert.compress.factorize import EmbeddingTables, explained_energy, factorize_tables, felt
 from litebert.errors import SettingsError
 
 
@@ -72,6 +72,40 @@ def test_frequent_pieces_are_kept_better() -> None:
         return float((output - old.normalised(ids, ids)).square().mean())
 
     assert error(counts) < 0.5 * error(None)
+
+
+def test_directions_that_are_felt_are_kept() -> None:
+    """Felt is one direction of the LayerNorm's output, which has little energy in the table."""
+    old = tables()
+    shrunk = old.token.clone()
+    shrunk[:, 3] *= 0.05
+    old = EmbeddingTables(shrunk, old.position, old.token_type, old.gain, old.bias, old.eps)
+    metric = 1e-4 * torch.eye(12)
+    metric[3, 3] = 1.0
+
+    def error(sensitivity: torch.Tensor | None) -> float:
+        found = factorize_tables(old, 4, sensitivity=sensitivity)
+        ids = torch.arange(50)
+        output = found.tables.normalised(ids, ids % 20) @ found.weight.T + found.bias
+        return float((output - old.normalised(ids, ids % 20))[:, 3].square().mean())
+
+    assert error(metric) < 0.5 * error(None)
+    assert error(torch.eye(12)) == pytest.approx(error(7.0 * torch.eye(12)), rel=1e-3)
+
+
+def test_the_metric_of_centred_rows_is_that_of_the_outputs() -> None:
+    old = tables()
+    metric = torch.rand(12, 12, dtype=torch.float64)
+    metric = metric @ metric.T
+    seen = felt(metric, old.gain)
+    assert seen is not None
+    row = torch.randn(12, dtype=torch.float64)
+    output = row * old.gain.double()
+    assert float(row @ seen @ row) == pytest.approx(float(output @ metric @ output))
+    assert felt(None, old.gain) is None
+    shares = explained_energy(old.token, None, seen)
+    assert float(shares[-1]) == pytest.approx(1.0)
+    assert bool((shares.diff() >= -1e-12).all())
 
 
 def test_without_positions() -> None:
