@@ -9,7 +9,7 @@ from litebert.train.settings import TrainSettings
 if TYPE_CHECKING:
     from litebert.recipes.finetune.model_choice import ModelChoice
 
-__all__ = ["default_num_seeds", "default_train_settings"]
+__all__ = ["begins_fitted", "default_num_seeds", "default_train_settings"]
 
 PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batch_size": 32}
 """Within the range of the paper's Table 14; large models want less (landscape of failed runs)."""
@@ -51,7 +51,7 @@ def default_train_settings(
         if model.config.hidden_size >= WIDE:
             known["learning_rate"] = 1e-5
         elif model.config.hidden_size <= NARROW:
-            known["learning_rate"] = FITTED_RATE if _begins_fitted(model) else 1e-3
+            known["learning_rate"] = FITTED_RATE if begins_fitted(model) else 1e-3
     else:
         batch_size = 32 if num_examples < 50_000 else 64
         epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
@@ -69,7 +69,8 @@ def default_train_settings(
     return TrainSettings.model_validate(told.model_dump() | unknown | {"guard": guard.model_dump()})
 
 
-def _begins_fitted(model: ModelChoice) -> bool:
+def begins_fitted(model: ModelChoice) -> bool:
+    """Whether a new classifier on this model begins as the linear head that fits its vectors."""
     config = model.config
-    is_one_of = config.problem_type == "single_label_classification"
+    is_one_of = model.folder is not None and config.problem_type == "single_label_classification"
     return is_one_of and config.litebert.head == "sequence"

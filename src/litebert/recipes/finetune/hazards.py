@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from litebert.recipes.finetune.defaults import NARROW, WIDE
+from litebert.recipes.finetune.defaults import NARROW, WIDE, begins_fitted
 from litebert.recipes.finetune.known_head import head_notes
 from litebert.recipes.finetune.model_choice import head_options
 from litebert.recipes.finetune.record_plan import RecordPlan
@@ -58,10 +58,12 @@ def with_warnings(plan: P) -> P:
     fresh = _fresh(found)
     notes = found.notes
     if fresh:
+        is_fitted = "sequence" in fresh and begins_fitted(found.model)
+        start = "; the classifier begins as the linear head that fits the vectors" * is_fitted
         notes = (
             *notes,
             f"new, untrained weights for: {', '.join(fresh)}; {found.model.folder} has none that fit, so "
-            "they learn from these examples alone",
+            f"they learn from these examples alone{start}",
         )
     notes = (*notes, *head_notes(found, fresh))
     return dataclasses.replace(found, notes=notes, warnings=hazards(found))

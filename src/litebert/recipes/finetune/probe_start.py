@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from litebert.recipes.finetune.defaults import begins_fitted
 from litebert.recipes.finetune.known_head import is_head_known
 from litebert.train.evaluate import predict_logits
 from litebert.train.logistic import fit_logistic
@@ -49,10 +50,7 @@ def start_classifier(model: AlbertWithHead, plan: Any) -> None:
         plan: an `AnyPlan` that starts from a folder.
     """
     examples = spread(plan.train.encoded, MOST_TOKENS)
-    is_meant = (
-        plan.task.head == "sequence" and plan.task.problem_type == "single_label_classification"
-    )
-    if not is_meant or is_head_known(plan) or len(examples) < LEAST:
+    if not begins_fitted(plan.model) or is_head_known(plan) or len(examples) < LEAST:
         return
     head = model.heads["sequence"]
     classifier = head.classifier

@@ -42,7 +42,7 @@ def test_texts_are_sampled_from_shards_and_half_of_them_are_mixed(wanted: Any) -
     assert len(texts) == SAMPLED_TEXTS and max(map(len, texts)) <= SAMPLED_TOKENS + 2
     for ids in texts:
         assert ids[0] == plan.tokenizer.cls_id and ids[-1] == plan.tokenizer.sep_id
-        assert 0 <= int(ids.min()) and int(ids.max()) < size
+        assert int(ids.min()) >= 0 and int(ids.max()) < size
     seen = set(np.flatnonzero(count_pieces(plan.shards.folder, plan.tokenizer, size)).tolist())
     assert all(set(ids[1:-1].tolist()) <= seen for ids in texts[::2])
     assert any(not set(ids[1:-1].tolist()) <= seen for ids in texts[1::2])
