@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quantized_scores import exported_scores
+from benchmarks.tasks_page import page
 from litebert.recipes.finetune.record_plan import RecordPlan
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.settings import FinetuneSettings
@@ -57,14 +58,6 @@ class Row:
 
 SECONDS = {"GLUE": 90.0, "Questions": 240.0, "Choices": 150.0, "Tags": 120.0, "Similarity": 90.0}
 """Group -> seconds of training: long texts take more."""
-ENCODERS = {
-    "distilled-small-en": "5.9 M parameters, folded and distilled from a sentence encoder by "
-    "`make flagship` (settings: `configs/distill/small-en.toml`); see "
-    "[the packaged encoder](../how-to/packaged-encoder.md)",
-    "pretrained-small-en": "1.35 M parameters, 35 minutes of masked words and sentence order on books "
-    "(`configs/pretrain/small-en.toml`); see [pretraining](pretraining.md)",
-}
-"""Name of a folder that was trained from -> what it is."""
 SPLIT = {"eval_fraction": 0.21}
 """10 of the 48 articles of the SQuAD 1.1 development file."""
 TASKS: dict[str, Row] = {
@@ -206,54 +199,6 @@ def measure(name: str, given: argparse.Namespace, scratch: Path) -> dict[str, An
     }
 
 
-def page(rows: dict[str, Any]) -> str:
-    """Return the Markdown page."""
-    budgets = ", ".join(f"{seconds / 60:g} minutes ({group})" for group, seconds in SECONDS.items())
-    lines = [
-        "# Tasks, measured",
-        "",
-        "Each task was trained once, with the default settings, on one thread of a machine with other work, for",
-        f"{budgets}. It shows that each path works on the real files, and what",
-        "minutes of training give, not what can be reached. A score below a simple answer is left as it is: then",
-        "that is the better choice. int8 is the exported model through onnxruntime, fp32 the same without rounding,",
-        "in points of a hundred. What was started from:",
-        "",
-        *(f"- {name}: {told}." for name, told in ENCODERS.items()),
-        "- scratch: nothing learnt before; tasks in other languages.",
-        "",
-        "Written by `python -m benchmarks.tasks`; all scores, steps and times are in",
-        "`benchmarks/results/tasks.json`.",
-    ]
-    for group in dict.fromkeys(row["group"] for row in rows.values()):
-        lines += [
-            "",
-            f"## {group}",
-            "",
-            "| Task | Score | Reached | Simple answers | Started from | Trained on | Updates | int8 - fp32 |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-        for name, row in rows.items():
-            if row["group"] != group:
-                continue
-            simple = ", ".join(f"{b} {value:.3f}" for b, value in row["baselines"].items())
-            updates = statistics.median(row["steps"])
-            lines.append(
-                f"| {name} | {row['metric']} | {row['median']:.3f} | {simple} | "
-                f"{row['encoder']} | {row['train_examples']:,} | {updates:,.0f} | {_loss(row):+.2f} |"
-            )
-    warned = [(name, row["faults"]) for name, row in rows.items() if row["faults"]]
-    if warned:
-        lines += ["", "## What the guard said", ""]
-        lines += [f"- {name}: {' '.join(faults)}" for name, faults in warned]
-    return "\n".join(lines) + "\n"
-
-
-def _loss(row: dict[str, Any]) -> float:
-    """Points of a hundred that int8 gives more than fp32."""
-    exported = row["exported"]
-    return 100 * (exported["int8"]["score"] - exported["fp32"]["score"])
-
-
 def finished() -> dict[str, Any]:
     """Return the rows that are there, in the order of the page; those of before int8 was scored are not."""
     known = json.loads(RESULTS.read_text())["tasks"] if RESULTS.exists() else {}
@@ -300,7 +245,7 @@ def main() -> None:
                 continue
         print(name, json.dumps(row), flush=True)
         record(finished() | {name: row})  # read anew: another process may measure other tasks
-    PAGE.write_text(page(finished()))
+    PAGE.write_text(page(finished(), SECONDS, RESULTS.parent))
 
 
 if __name__ == "__main__":
