@@ -98,7 +98,8 @@ def test_the_wheel_holds_what_runs_need(wheel: Path) -> None:
         names = set(archive.namelist())
         metadata = archive.read(next(n for n in names if n.endswith("/METADATA"))).decode("utf-8")
     for name in ("py.typed", "recipes/report.css", "recipes/quickstart/train.csv",
-                 "recipes/quickstart/eval.csv", "__main__.py"):  # fmt: skip
+                 "recipes/quickstart/eval.csv", "__main__.py", "serve/page/index.html",
+                 "serve/page/app.js", "serve/page/views/classify.js"):  # fmt: skip
         assert f"litebert/{name}" in names, name
     assert all(name.startswith(("litebert/", "litebert-")) for name in names)
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]

@@ -29,14 +29,15 @@ def describe(session: Session) -> dict[str, Any]:
     """Return the facts of `/info`, JSON values only."""
     task: Any = session.task
     labels = {} if task is None else task.config_labels()
+    kind = getattr(task, "kind", None)
     return {
         "task": None if task is None else task.name,
         "head": session.head,
         "routes": _routes(session),
         "labels": [labels[i] for i in sorted(labels)][:_MOST_LABELS],
         "is_pair": bool(getattr(task, "is_pair", False)),
-        "kind": getattr(task, "kind", None),
-        "threshold": task.threshold if getattr(task, "kind", "") == "multilabel" else None,
+        "kind": kind,
+        "threshold": getattr(task, "threshold", None) if kind == "multilabel" else None,
         "text_columns": list(getattr(task, "text_columns", ())),
         "precision": session.precision,
         "depths": session.depths,

@@ -12,7 +12,6 @@ import { makeTaskPanel } from "./task_panel.js";
 import { viewsOf } from "./views/index.js";
 
 const part = (id) => document.getElementById(id);
-const DTYPES = { float32: "float32", float16: "float16", int8: "int8" };
 
 let telling = 0;
 
@@ -33,8 +32,8 @@ function facts(info) {
   const words = [
     info.task ? info.task.replaceAll("_", " ") : info.head === "mlm" || info.head === "pretraining" ? "masked words" : "encoder",
     info.depths && count(info.depths, "depth"),
-    DTYPES[info.model_dtype],
-    info.labels?.length > 1 && info.kind !== "regression" && count(info.labels.length, "label"),
+    info.model_dtype,
+    info.labels?.length > 1 && info.routes.includes("/predict") && count(info.labels.length, "label"),
     info.max_input_length && count(info.max_input_length, "token"),
   ];
   part("facts").textContent = words.filter(Boolean).join(" · ");

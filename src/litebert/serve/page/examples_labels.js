@@ -58,7 +58,7 @@ const ALIKE = [
 ];
 const BY_LABELS = [
   [/^(world|sports?|business|sci|tech|politics)/, NEWS],
-  [/^(abbr|desc|enty|hum|loc|num)/, QUESTIONS],
+  [/^(abbr|desc|hum|loc|num)/, QUESTIONS],
   [/(playlist|weather|restaurant|playmusic|book)/, COMMANDS],
   [/(pos|neg|good|bad|star|joy|anger|sentiment)/, REVIEWS],
 ];

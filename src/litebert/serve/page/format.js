@@ -25,6 +25,7 @@ export function count(value, one, many = `${one}s`) {
 /** A time: `8.4 ms`, `120 ms`, `1.3 s`. */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
+  if (ms === 0) return "0 ms";
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 90000) return `${(ms / 1000).toFixed(1)} s`;
