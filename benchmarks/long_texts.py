@@ -1,6 +1,6 @@
 """Long reviews cut at a length against reviews read in windows, at equal numbers of trained tokens.
 
-    python -m benchmarks.long_texts --data SHARED/data [--only NAME,...] [--tokens 1500000] [--seeds 1]
+    python -m benchmarks.long_texts --data SHARED/data --model FOLDER [--only NAME,...] [--tokens 1000000]
 
 Writes `benchmarks/results/long-texts.json`; what is there of other rows is kept.
 """
@@ -70,17 +70,18 @@ def tables(archive: Path, folder: Path) -> tuple[Path, Path]:
     return folder / "train.csv", folder / "eval.csv"
 
 
-def measure(row: Row, train: Path, evaluation: Path, tokens: int, seeds: int) -> dict[str, Any]:
+def measure(
+    row: Row, train: Path, evaluation: Path, model: str, tokens: int, seeds: int
+) -> dict[str, Any]:
     """Train one row; return scores by seed, texts cut, and time."""
     steps = max(1, tokens // BATCH_TOKENS)
     values = {
         "data": {"train": str(train), "eval": str(evaluation)} | row.data(),
-        "model": {"source": "tiny", "vocab_size": 4000},
+        "model": {"source": model},
         "train": {
             "max_steps": steps,
             "batch_size": BATCH_TOKENS // row.max_length,
             "eval_steps": steps,
-            "learning_rate": 2e-3,
             "threads": 1,
             "patience": None,
             "precision": "fp32",
@@ -94,6 +95,7 @@ def measure(row: Row, train: Path, evaluation: Path, tokens: int, seeds: int) ->
     return {
         "accuracy": [seed.scores.get("accuracy") for seed in outcome.seeds],
         "baselines": {b.name: b.scores["accuracy"] for b in outcome.baselines},
+        "started_from": Path(model).name,
         "encoded": len(plan.train.encoded),
         "cut": plan.truncated_fraction,
         "steps": steps,
@@ -107,7 +109,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", default="cut,windows")
-    parser.add_argument("--tokens", type=int, default=1_500_000)
+    parser.add_argument("--model", required=True, help="encoder to start from, or scratch")
+    parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=1)
     given = parser.parse_args()
     known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -116,7 +119,7 @@ def main() -> None:
         for name, row in ROWS.items():
             if not any(word in name for word in given.only.split(",")):
                 continue
-            known[name] = measure(row, train, evaluation, given.tokens, given.seeds)
+            known[name] = measure(row, train, evaluation, given.model, given.tokens, given.seeds)
             RESULTS.write_text(json.dumps(known, indent=2) + "\n")
             print(name, known[name], flush=True)
 
