@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.record_files import FILES
 
 from litebert.data.readers import ReadOptions
+from litebert.data.records import split_records
 from litebert.errors import DataError
 from litebert.recipes.finetune.record_plan import record_texts
 from litebert.tasks.records import RECORD_KINDS
@@ -97,3 +99,25 @@ def test_a_part_has_a_digest_that_follows_its_files(name: str, tmp_path: Path) -
     for file in files(path):
         file.write_bytes(file.read_bytes().rstrip(b"\n") + b" \n")
     assert all(now != then for now, then in zip(digests(), before, strict=True))
+
+
+@pytest.mark.parametrize("name", ["tagging", "choice", "commonsense_qa", "similarity", "squad"])
+def test_a_json_list_in_one_line_is_many_records(name: str, tmp_path: Path) -> None:
+    """Their line is one and the same, but neither their names nor what keeps them together in a split."""
+    story = "Mira keeps lamp {n}."
+    choices = [{"label": letter, "text": f"thing {letter}"} for letter in "AB"]
+    rows: dict[str, Any] = {
+        "tagging": {"text": story, "spans": [[0, 4, "PER"]]},
+        "choice": {"question": story, "choices": ["yes", "no"], "answer": 0},
+        "commonsense_qa": {"question": {"stem": story, "choices": choices}, "answerKey": "B"},
+        "similarity": {"sentence1": story, "sentence2": "She has lamps.", "score": 0.5},
+        "squad": {"question": "Who?", "context": story,
+                  "answers": {"text": ["Mira"], "answer_start": [0]}},
+    }  # fmt: skip
+    text = json.dumps(rows[name])
+    path = tmp_path / "r.json"
+    path.write_text("[" + ", ".join(text.replace("{n}", str(n)) for n in range(9)) + "]")
+    records = read(name, path)
+    assert len({record.id for record in records}) == len({record.group for record in records}) == 9
+    train, evaluation = split_records(records, 0.3, 0)
+    assert len(train) + len(evaluation) == 9

@@ -202,5 +202,8 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         assert setting.exit_code == 2 and "no setting 'train.sed'" in setting.stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
+    for place in ("full/letter.txt", "full/letter.txt/glue"):
+        taken = glue(data, "--out", tmp_path / place)
+        assert taken.exit_code == 2 and "letter.txt exists and is no folder" in taken.stderr
     taken = glue(data, "--out", tmp_path / "full")
     assert taken.exit_code == 2 and "is no GLUE run" in taken.stderr

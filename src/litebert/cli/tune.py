@@ -81,6 +81,7 @@ def tune(
     The same command goes on where it stopped or was killed. best.toml in the folder is what
     `litebert train --config` takes.
     """
+    from litebert.checkpoint.fs import StorageError
     from litebert.cli.training import (
         TrainingRequest,
         command_line,
@@ -124,10 +125,15 @@ def tune(
     say("\n".join(search.describe()))
     if not yes and is_interactive() and not typer.confirm("Search?", default=True, err=True):
         return
-    with stop_on_signals() as stop, _Shown(search.base.task.metric, out) as shown:
-        outcome = run_search(
-            search, out, command=command_line(), on_event=shown, stop=stop, timeout=timeout
-        )
+    try:
+        with stop_on_signals() as stop, _Shown(search.base.task.metric, out) as shown:
+            outcome = run_search(
+                search, out, command=command_line(), on_event=shown, stop=stop, timeout=timeout
+            )
+    except (KeyboardInterrupt, OSError, StorageError):
+        if (out / "trials").is_dir():
+            say("trials that have ended are kept; the same command goes on")
+        raise
     if as_json:
         show_json(outcome.to_json())
     else:

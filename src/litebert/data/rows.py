@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +30,20 @@ class Row:
     values: dict[str, Any]
     path: Path
     line: int
+
+
+def row_names(rows: Sequence[Row]) -> list[str]:
+    """Return a name for each record of a file: its line, with its place there if several share it.
+
+    Records of a JSON list that stands in one line would otherwise be one record by their names.
+    """
+    sizes = Counter(row.line for row in rows)
+    seen = Counter[int]()
+    names: list[str] = []
+    for row in rows:
+        seen[row.line] += 1
+        names.append(str(row.line) if sizes[row.line] == 1 else f"{row.line}.{seen[row.line]}")
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from litebert.data.header import ID_NAMES, PAIR_NAMES, plain_name
 from litebert.data.labels import label_number
 from litebert.data.readers import ReadOptions, Source
 from litebert.data.records import RecordSource, RecordSplit
-from litebert.data.rows import BadRows, Row
+from litebert.data.rows import BadRows, Row, row_names
 from litebert.data.sources import READERS, load_source
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
@@ -230,11 +230,11 @@ def _split_of(
     bad_rows = BadRows(table.path, options.on_bad_row)
     id_column = next((c for c in table.columns if plain_name(c) in ID_NAMES), None)
     records: list[SimilarRecord] = []
-    for row in table.rows:
+    for row, place in zip(table.rows, row_names(table.rows), strict=True):
         found = row.values.get(id_column) if id_column else None
         name = str(found).strip() if isinstance(found, str | int) else ""
         try:
-            records.extend(_row_records(row, columns, name or str(row.line), labelled))
+            records.extend(_row_records(row, columns, name or place, labelled))
         except _Unusable as fault:
             bad_rows.add(row.line, fault.reason, column=fault.column, path=row.path)
     if not records:

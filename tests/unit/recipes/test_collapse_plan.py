@@ -90,6 +90,31 @@ def test_three_steps(tmp_path: Path) -> None:
     assert "40 steps see only 24% of the training examples" in warned(rare)
 
 
+@pytest.mark.parametrize("kind", ["squad", "tagging", "choice"])
+def test_three_steps_on_records(tmp_path: Path, kind: str) -> None:
+    """google-research/albert#25 again: the plan of questions, tags and choices says it as well."""
+    path = tmp_path / "r.json"
+    story = "Mira keeps lamp {n} in the hall."
+    if kind == "squad":
+        qas = [[{"id": str(n), "question": "Who keeps it?",
+                 "answers": [{"text": "Mira", "answer_start": 0}]}] for n in range(60)]  # fmt: skip
+        data = [{"title": str(n), "paragraphs": [{"context": story.format(n=n), "qas": q}]}
+                for n, q in enumerate(qas)]  # fmt: skip
+        path.write_text(json.dumps({"data": data}))
+    elif kind == "tagging":
+        rows = [{"text": story.format(n=n), "spans": [[0, 4, "PER"]]} for n in range(60)]
+        path.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        rows = [
+            {"question": story.format(n=n), "choices": ["yes", "no"], "answer": n % 2}
+            for n in range(60)
+        ]
+        path.write_text(json.dumps(rows))
+    assert "3 optimizer steps in all are too few" in warned(
+        plan_of(path, data={"task": kind}, train={"max_steps": 3})
+    )
+
+
 def test_a_vocabulary_of_another_script(tmp_path: Path, model_dir: Path) -> None:
     """google-research/albert#230: a vocabulary that does not belong to the texts."""
     path = write(tmp_path / "t.jsonl", [f"{CYRILLIC[i % 4]} {i}" for i in range(80)])

@@ -72,7 +72,7 @@ def find_columns(table: Table, told: ChoiceColumns | None = None) -> ChoiceColum
     if not choices:
         raise DataError(
             f"no columns look like choices (columns: {_join(table.columns)}); name them choices "
-            "(one list), or choice0, choice1, ... or A, B, ... (one each)",
+            "(one list), or choice0, choice1, ... or A, B, ... (one each), or say them: --choice-column",
             path=table.path,
             line=1,
         )
@@ -80,7 +80,8 @@ def find_columns(table: Table, told: ChoiceColumns | None = None) -> ChoiceColum
     question = told.question or _named(table, QUESTIONS, taken)
     if question is None:
         raise DataError(
-            f"no column looks like a question (columns: {_join(table.columns)}); name it question",
+            f"no column looks like a question (columns: {_join(table.columns)}); name it question, or say "
+            "it: --text-column",
             path=table.path,
             line=1,
         )

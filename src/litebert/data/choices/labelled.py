@@ -16,7 +16,7 @@ from litebert.data.choices.record import (
     position_of_key,
     record_problem,
 )
-from litebert.data.rows import BadRows, Row
+from litebert.data.rows import BadRows, Row, row_names
 from litebert.data.tables import Table
 
 __all__ = ["has_labelled_choices", "read_labelled"]
@@ -44,8 +44,8 @@ def read_labelled(
         subset: part of the data set.
     """
     records: list[ChoiceRecord] = []
-    for row in table.rows:
-        record = _read_row(row, labelled, subset)
+    for row, name in zip(table.rows, row_names(table.rows), strict=True):
+        record = _read_row(row, name, labelled, subset)
         if isinstance(record, str):
             bad_rows.add(row.line, record, path=row.path)
         else:
@@ -53,7 +53,7 @@ def read_labelled(
     return records
 
 
-def _read_row(row: Row, labelled: bool, subset: str) -> ChoiceRecord | str:
+def _read_row(row: Row, row_name: str, labelled: bool, subset: str) -> ChoiceRecord | str:
     question, choices = row.values.get("question"), row.values.get("choices")
     if isinstance(question, dict):
         nested = cast("dict[str, Any]", question)
@@ -72,7 +72,8 @@ def _read_row(row: Row, labelled: bool, subset: str) -> ChoiceRecord | str:
     label = _position(key, labels)
     if label is None and labelled and key not in (None, ""):
         return f"answer key {key!r:.60} names no choice; there are {', '.join(labels)}"
-    identity = str(name)[:200] if isinstance(name, str | int) and name != "" else _name(row)
+    given = str(name)[:200] if isinstance(name, str | int) else ""
+    identity = given or f"{Path(row.path.name).stem}-{row_name}"
     return ChoiceRecord(
         context=str(context),
         question=str(question),
@@ -107,7 +108,3 @@ def _pairs(choices: Any) -> list[tuple[Any, Any]] | None:
         if all(isinstance(item, dict) for item in items):
             return [(item.get("label"), item.get("text")) for item in items]
     return None
-
-
-def _name(row: Row) -> str:
-    return f"{Path(row.path.name).stem}-{row.line}"

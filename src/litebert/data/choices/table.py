@@ -20,7 +20,7 @@ from litebert.data.jsonl import parse_json
 from litebert.data.layouts import find_split_files
 from litebert.data.readers import ReadOptions
 from litebert.data.records import RecordSource
-from litebert.data.rows import BadRows, Row
+from litebert.data.rows import BadRows, Row, row_names
 from litebert.data.tables import Table
 from litebert.errors import DataError, SettingsError
 
@@ -168,8 +168,8 @@ def read_rows(
         labelled: whether an answer that names no choice makes a question unusable.
     """
     records: list[ChoiceRecord] = []
-    for row in table.rows:
-        record = _read_row(row, columns, style, labelled)
+    for row, name in zip(table.rows, row_names(table.rows), strict=True):
+        record = _read_row(row, name, columns, style, labelled)
         if isinstance(record, tuple):
             bad_rows.add(row.line, record[1], column=record[0], path=row.path)
         else:
@@ -178,7 +178,7 @@ def read_rows(
 
 
 def _read_row(
-    row: Row, columns: ChoiceColumns, style: AnswerStyle, labelled: bool
+    row: Row, row_name: str, columns: ChoiceColumns, style: AnswerStyle, labelled: bool
 ) -> ChoiceRecord | tuple[str | None, str]:
     choices = _choices_of(row, columns)
     if isinstance(choices, str):
@@ -198,7 +198,7 @@ def _read_row(
     if label is None and labelled and _answer_text(answer):
         return columns.answer, f"answer {answer!r:.60} names none of the {len(texts)} choices"
     name = row.values.get(columns.id) if columns.id else None
-    identity = _answer_text(name)[:200] or f"{row.path.stem}-{row.line}"
+    identity = _answer_text(name)[:200] or f"{row.path.stem}-{row_name}"
     return ChoiceRecord(
         context=context,
         question=str(question),

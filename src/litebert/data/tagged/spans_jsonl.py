@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from litebert.data.labels import label_text
-from litebert.data.rows import BadRows, Row, text_problem
+from litebert.data.rows import BadRows, Row, row_names, text_problem
 from litebert.data.tagged.offsets import (
     OffsetTally,
     OffsetUnit,
@@ -61,7 +61,7 @@ def read_span_objects(
     tally = OffsetTally()
     records: list[TaggedText] = []
     wide = 0
-    for row in rows:
+    for row, place in zip(rows, row_names(rows), strict=True):
         text = _first(row.values, _TEXTS)
         name = _first_name(row.values, _SPANS)
         if not isinstance(text, str) or not text.strip():
@@ -76,8 +76,8 @@ def read_span_objects(
         try:
             record = make_record(
                 text, None if name is None else row.values[name], row.line, path, unit, tally,
-                name=_first(row.values, _IDS),
-                group=_first(row.values, _GROUPS),
+                name=_text_of(_first(row.values, _IDS)) or place,
+                group=_text_of(_first(row.values, _GROUPS)) or f"record {place}",
                 intent=_first(row.values, _INTENTS),
             )  # fmt: skip
         except SpanFaultError as error:

@@ -132,6 +132,7 @@ def _steps(plan: AnyPlan) -> Iterator[str]:
             if getattr(plan, "is_few_shot", False)
             else "more --epochs, a smaller --batch-size, or more examples"
         )
+        more += ", or start from a pretrained --model" if plan.model.folder is None else ""
         yield f"{steps} optimizer steps in all are too few to learn much; give {more}"
         return
     if getattr(plan, "is_few_shot", False):

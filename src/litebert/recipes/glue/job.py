@@ -152,10 +152,11 @@ def require_folder(out: Path) -> None:
     """Refuse a place where no folder can be.
 
     Raises:
-        SettingsError: a file, a device or the like stands there.
+        SettingsError: a file, a device or the like stands there, or where a folder above would be.
     """
-    if out.exists() and not out.is_dir():
-        raise SettingsError(f"{out} exists and is no folder; choose another --out")
+    place = next(p for p in (out, *out.absolute().parents) if p.exists())
+    if not place.is_dir():
+        raise SettingsError(f"{place} exists and is no folder; choose another --out")
 
 
 def require_same_job(out: Path, job: GlueJob) -> None:
