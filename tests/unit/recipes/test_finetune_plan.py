@@ -160,7 +160,7 @@ def test_a_folder_to_start_from(tmp_path: Path, model_dir: Path) -> None:
     assert plan.model.folder == model_dir
     assert plan.model.config.hidden_size == 32
     assert plan.model.config.id2label == {0: "bad", 1: "good"}
-    assert plan.settings.train.learning_rate == 3e-4  # pretrained and narrow, with a fitted head
+    assert plan.settings.train.learning_rate == 1e-3  # pretrained and narrow
     assert plan.settings.train.weight_decay < 0.05  # from scratch it is 0.05
     with pytest.raises(CheckpointError, match="did you mean 'tiny'"):
         plan_of(path, "model.source=tinny")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ def right(model: Any, plan: Any) -> float:
 def test_a_new_head_knows_before_training_what_the_vectors_tell(tmp_path: Path) -> None:
     make_student(tmp_path / "student")
     plan = plan_of(tmp_path, tmp_path / "student")
+    assert plan.settings.train.learning_rate == 3e-4
+    assert "the classifier begins as the linear head" in "\n".join(plan.describe())
     torch.manual_seed(3)
     model = new_model(plan, None)
     assert right(model, plan) > 0.9
@@ -72,6 +75,13 @@ def test_a_head_of_the_same_labels_goes_on_and_a_few_examples_fit_nothing(tmp_pa
     weight = few.get_parameter("heads.sequence.classifier.weight")
     assert float(weight.detach().abs().max()) < 0.1  # as the official code starts it
     assert (few.get_parameter("heads.sequence.classifier.bias") == 0).all()
+
+
+def test_encoders_of_words_alone_begin_as_published(tmp_path: Path) -> None:
+    make_student(tmp_path / "student", has_pooler=True, pooling="cls")
+    plan = plan_of(tmp_path, tmp_path / "student")
+    assert plan.settings.train.learning_rate == 1e-3
+    assert (new_model(plan, None).get_parameter("heads.sequence.classifier.bias") == 0).all()
 
 
 def test_numbers_are_not_fitted(tmp_path: Path) -> None:
@@ -108,4 +118,4 @@ def test_long_data_are_read_in_even_steps(count: int, most: int, kept: int) -> N
     examples = [EncodedExample(ids, ids, n, n) for n in range(count)]
     chosen = spread(examples, most)
     assert len(chosen) == kept
-    assert len({b.index - a.index for a, b in zip(chosen, chosen[1:], strict=False)}) <= 1
+    assert len({b.index - a.index for a, b in itertools.pairwise(chosen)}) <= 1
