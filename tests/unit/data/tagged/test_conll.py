@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from litebert.data.readers import ReadOptions
 from litebert.data.records import split_records
+from litebert.data.tagged.conll import has_columns
 from litebert.data.tagged.reader import read_tagged
 from litebert.data.tagged.record import Span, TaggedText, split_words
 from litebert.errors import DataError, SettingsError
@@ -191,3 +192,21 @@ def test_words_of_a_text_cover_all_but_white_space(text: str) -> None:
     assert len(covered) == sum(b - a for a, b in words)
     left = {text[i] for i in range(len(text)) if i not in covered}
     assert all(c.isspace() or c == "\u200b" for c in left)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_columns"),
+    [
+        (["Ada\tB-PER", "met\tO", "", "Bob\tB-PER"], True),
+        (["New York\tB-LOC", "is\tO", "far\tO"], True),
+        (["far\tB-work of art", "off\tO"], True),
+        (["Ada\tmet Bob in Ulm"], False),  # its words behind the tab would be lost
+        (["Ada met\tBob", "rain\tfell on Ulm"], False),
+        (["Ada met Bob.\tYesterday", "", "all is well"], False),
+        (["#Ulm is old", "#Bonn is not"], False),
+        (["# a comment", "Ada O"], True),
+        (["", "  "], True),
+    ],
+)
+def test_texts_with_tabs_or_hashes_are_no_columns(lines: list[str], is_columns: bool) -> None:
+    assert has_columns(lines) is is_columns
