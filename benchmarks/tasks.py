@@ -65,9 +65,12 @@ TASKS: dict[str, Row] = {
         name: Row("GLUE", f"glue/{name}", f"glue/{name.lower().replace('-', '')}")
         for name in ("CoLA", "SST-2", "MRPC", "STS-B", "RTE", "WNLI")
     },
-    "QNLI (part)": Row("GLUE", "glue_subsets/QNLI", "glue/qnli"),
-    "QQP (part)": Row("GLUE", "glue_subsets/QQP", "glue/qqp"),
-    "MNLI (part)": Row("GLUE", "glue_subsets/MNLI", "glue/mnli"),
+    **{
+        f"{name} (part)": Row(
+            "GLUE", f"glue_subsets/{name}/train.json", eval=f"glue_subsets/{name}/dev.json"
+        )
+        for name in ("QNLI", "QQP", "MNLI")
+    },
     "SQuAD 1.1": Row("Questions", "squad/dev-v1.1.json.zip", "squad", data=SPLIT),
     "SQuAD 2.0": Row("Questions", "squad/cs224n-dev-v2.0.json", "squad_v2", data=SPLIT),
     "XQuAD de": Row("Questions", "xquad/xquad.de.json", "squad", is_english=False, data=SPLIT),
