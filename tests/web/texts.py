@@ -14,6 +14,7 @@ HOSTILE = (
     "\ud800 lone \udfff halves \udc00\ud800", "\ufffd replaced \ufffe\uffff", "x" * 150 + " " + "é" * 120,
     "a" * 101 + " " + "b" * 100, "[CLS] [MASK] [SEP] [PAD] [UNK] <pad> <unk>", "a[MASK]b [mask] [MASK].",
     "½ ¼ ① ㌔ ﬁ ﬀ ſ ẞ ß İ ı ς Σ ΑΣ Ω", "ｆｕｌｌｗｉｄｔｈ　ＡＢＣ １２３", "₤€£$¥ ± × ÷ ≠ ≤ ∞ √",
+    "wow!!!! ... ... heyyyyy #sisisis. so... cool!!!!#tag",
     "1,000 9, 25,5, ,, a,b 3,", "!!!!!!!! ........ ------ 2.11111111111111", "snake_case camelCase __init__",
     "http://example.org/?q=1&r=%20 me@example.org #tag @name", "\u0130stanbul DI\u0307YARBAKIR",
     "\U0001f9d1\U0001f3fe\u200d\U0001f33e \U0002f800 \U00020000 \U000e0041", "\u1100\u1161\u11a8 각 \uac01",

@@ -126,9 +126,10 @@ export class SentencePiece {
     const scores = new Float32Array(size + 1);
     const origins = new Int32Array(size + 1).fill(-1);
     const ids = new Int32Array(size + 1);
-    const offer = (end, from, id, score) => {
+    const offer = (end, from, id, exact) => {
+      const score = Math.fround(exact); // as there: it decides between ways that are equally good
       if (origins[end] !== -1 && !(score > scores[end])) return;
-      scores[end] = score; // rounded to float32, as there
+      scores[end] = score;
       origins[end] = from;
       ids[end] = id;
     };
@@ -144,11 +145,11 @@ export class SentencePiece {
         if (id === undefined) break;
         if (id < 0 || this.kinds[id] === UNUSED) continue;
         const own =
-          this.kinds[id] === USER_DEFINED ? Math.fround(length * this.highest) - 0.1 : this.scores[id];
+          this.kinds[id] === USER_DEFINED ? length * this.highest - 0.1 : this.scores[id];
         offer(end + 1, from, id, own + before);
         isKnown ||= end === from;
       }
-      if (!isKnown) offer(from + 1, from, this.unknown, Math.fround(this.unknownScore + before));
+      if (!isKnown) offer(from + 1, from, this.unknown, this.unknownScore + before);
     }
     const found = [];
     for (let end = size; end > 0; end = origins[end]) {
