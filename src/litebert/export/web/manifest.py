@@ -138,6 +138,7 @@ class WebModel:
         task, notes = self.task, self.notes
         labels: dict[int, str] = {} if task is None else task.config_labels()
         precision = notes["precision"]
+        is_many = getattr(task, "kind", "") == "multilabel"
         return {
             "model_id": name,
             "model_dtype": {"fp32": "float32", "fp16": "float16"}.get(precision, precision),
@@ -148,7 +149,7 @@ class WebModel:
             "labels": [labels[i] for i in sorted(labels)][:_MOST_LABELS],
             "is_pair": bool(getattr(task, "is_pair", False)),
             "kind": getattr(task, "kind", None),
-            "threshold": task.threshold if getattr(task, "kind", "") == "multilabel" else None,
+            "threshold": getattr(task, "threshold", None) if is_many else None,
             "text_columns": list(getattr(task, "text_columns", ())),
             "max_input_length": self.max_positions,
             "task_max_length": getattr(task, "max_length", None),
