@@ -75,7 +75,7 @@ TASKS: dict[str, Row] = {
     "SQuAD 2.0": Row("Questions", "squad/cs224n-dev-v2.0.json", "squad_v2", data=SPLIT),
     "XQuAD de": Row("Questions", "xquad/xquad.de.json", "squad", is_english=False, data=SPLIT),
     "JSQuAD": Row("Questions", "jglue/jsquad-v1.3", "squad", is_english=False),
-    "QuAC (one dialogue, by heart)": Row(
+    "QuAC (one dialogue by heart)": Row(
         "Questions", "quac_sample/quac_sample.json", "quac", eval="quac_sample/quac_sample.json"
     ),
     "RACE middle": Row("Choices", "race", "race/middle"),

@@ -104,7 +104,9 @@ def page(tab: Page, server: ServeProcess) -> Generator[Page]:
 
 
 def choose_model(page: Page, kind: str) -> None:
-    page.choose("#model-choice", kind)
+    # Chosen again, a model is opened again, and what was waited for below is there before that.
+    if page.js("document.querySelector('#model-choice').value") != kind:
+        page.choose("#model-choice", kind)
     page.wait(
         f"document.title.startsWith('{kind} ') && document.querySelector('[role=tab]').id === 'tab-{VIEWS[kind]}'"
     )
