@@ -149,7 +149,7 @@ def test_dry_run_touches_nothing(
         (("good.csv", "--set", "trainn.epochs=3"), 2, "did you mean 'train'"),
         (("good.csv", "--set", "train.epochs"), 2, "section.key=value"),
         (("good.csv", "--epochs", "-1"), 2, "epochs"),
-        (("good.csv", "--model", "tinny"), 2, "did you mean"),
+        (("good.csv", "--model", "tinny"), 66, "did you mean"),
         (("good.csv", "--model", "no/such/folder"), 66, "no such folder"),
         (("good.csv", "--metric", "accuracyy"), 2, "accuracy"),
         (("good.csv", "--label-column", "labell"), 2, "did you mean 'label'"),

@@ -9,7 +9,7 @@ import pytest
 from tests.bert_folders import VOCABULARY, write_vocabulary
 from tests.named_encoders import NAME, make_student, named_encoders
 
-from litebert.errors import CheckpointError, SettingsError
+from litebert.errors import CheckpointError
 from litebert.recipes.finetune.language import readable_share
 from litebert.recipes.finetune.model_choice import ModelChoice
 from litebert.recipes.finetune.settings import FinetuneSettings
@@ -112,7 +112,7 @@ def test_a_folder_of_that_name_here_wins_and_wrong_names_are_corrected(
         assert choice(told).reason == f"weights of {NAME}"
         with pytest.raises(CheckpointError, match="did you mean 'litebert-small-en'"):
             plan_for(tmp_path, ENGLISH, model={"source": "litebert-smal-en"})
-        with pytest.raises(SettingsError, match="tiny"):
+        with pytest.raises(CheckpointError, match="did you mean 'tiny'"):
             plan_for(tmp_path, ENGLISH, model={"source": "tinny"})
         make_student(tmp_path / NAME, seed=1)
         here = plan_for(tmp_path, ENGLISH, model={"source": NAME})

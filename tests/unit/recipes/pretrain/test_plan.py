@@ -12,7 +12,7 @@ from shard_fixture import make_shards, sample_documents
 
 from litebert.checkpoint.saving import save_model
 from litebert.data.shards import ShardSet
-from litebert.errors import DataError, LitebertError, SettingsError
+from litebert.errors import CheckpointError, DataError, LitebertError, SettingsError
 from litebert.recipes.pretrain.plan import make_plan
 from litebert.recipes.pretrain.run import new_model
 
@@ -83,7 +83,6 @@ def test_too_little_text_is_refused(wanted: Any, tmp_path: Path) -> None:
     [
         ({"data": {"max_length": 128}}, "max_length is 128, the model has 96 positions"),
         ({"model": {"config": {"litebert": 3}}}, "model.config.litebert must be a table, got 3"),
-        ({"model": {"source": "smal"}}, "small"),
         (
             {"model": {"config": {"vocab_size": 20}}},
             "vocab_size is 20, the tokenizer .* leave it out",
@@ -95,6 +94,11 @@ def test_a_model_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=message):
         make_plan(wanted(**sections))
+
+
+def test_a_wrong_name_of_a_model_is_corrected(wanted: Any) -> None:
+    with pytest.raises(CheckpointError, match="did you mean 'small'"):
+        make_plan(wanted(model={"source": "smal"}))
 
 
 def test_training_goes_on_from_a_folder_of_the_same_vocabulary(wanted: Any, tmp_path: Path) -> None:
