@@ -71,9 +71,10 @@ $(VENV)/.train: $(VENV)/.torch pyproject.toml constraints.txt
 	@$(PIP) -c constraints.txt -e ".[train]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt src/litebert/serve/page/local/onnxruntime/VENDORED.json
 	@echo "installing litebert for development"
 	@$(PIP) -c constraints.txt -e ".[dev]"
+	@$(BIN)/python tools/vendor_onnxruntime.py --if-possible
 	@touch $@ $(VENV)/.train
 
 clean: ## Remove the environment and caches
