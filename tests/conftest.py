@@ -69,6 +69,15 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def browser_runtime() -> Path:
+    """The folder of onnxruntime-web beside the page; tests that need it skip where npm did not bring it."""
+    folder = ROOT / "src/litebert/serve/page/local/onnxruntime"
+    if not list(folder.glob("*.wasm")):
+        pytest.skip("onnxruntime-web is not here: python tools/vendor_onnxruntime.py (needs npm)")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[Browser]:
     """A headless Chromium; tests that need it skip where there is none."""
     from tests.chromium import MISSING, Browser, find_chromium

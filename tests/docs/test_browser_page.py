@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "run-in-the-browser.md").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("browser_runtime")
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_folder("classify", tmp_path / "made")
     shutil.copytree(

@@ -39,8 +39,9 @@ class Sites:
 
 
 @pytest.fixture(scope="session")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sites]:
+def sites(browser_runtime: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Sites]:
     pytest.importorskip("onnx")
+    assert browser_runtime.is_dir()
     found = Sites(tmp_path_factory.mktemp("sites"))
     (found.root / "host").mkdir()
     (found.root / "exports").mkdir()

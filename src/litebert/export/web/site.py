@@ -146,8 +146,14 @@ def _page_files(page: Path) -> dict[str, bytes]:
         if not any(part.startswith((".", "__")) for part in path.relative_to(page).parts)
     }
     index = files.get("index.html", b"").decode("utf-8")
-    if index.count(_MODE.format("server")) != 1 or _POLICY not in index or not _runtime(files):
+    if index.count(_MODE.format("server")) != 1 or _POLICY not in index:
         raise ExportError("the files of the page are not whole; install litebert again", path=page)
+    if not _runtime(files):
+        raise ExportError(
+            "the runtime of the browser is not there; wheels hold it, in a checkout fetch it with npm: "
+            "python tools/vendor_onnxruntime.py",
+            path=page / _RUNTIME,
+        )
     index = index.replace(_MODE.format("server"), _MODE.format("static"))
     files["index.html"] = index.encode("utf-8")
     return files
