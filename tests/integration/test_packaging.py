@@ -41,7 +41,7 @@ print(len(names))
 def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, with a stand-in for the encoder where the weights are not here."""
     out, source = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+    for name in (".gitignore", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(repository / name, source / name)
     shutil.copytree(
         repository / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__")
@@ -106,6 +106,15 @@ def test_the_wheel_holds_what_runs_need(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     assert not [line for line in required if "torch" in line and "extra ==" not in line]
+
+
+def test_the_wheel_holds_the_runtime_of_the_browser(wheel: Path, browser_runtime: Path) -> None:
+    """It is fetched, not tracked, so the build has to be told of it."""
+    place = "litebert/serve/page/local/onnxruntime/"
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {n.removeprefix(place): archive.getinfo(n).file_size
+                  for n in archive.namelist() if n.startswith(place)}  # fmt: skip
+    assert inside == {path.name: path.stat().st_size for path in browser_runtime.iterdir()}
 
 
 def test_the_wheel_carries_the_encoder_and_stays_small(wheel: Path) -> None:
