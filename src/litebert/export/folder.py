@@ -16,6 +16,7 @@ from litebert.checkpoint.files import CARD_FILE, CONFIG_FILE, TASK_FILE, TOKENIZ
 from litebert.errors import CheckpointError, ExportError, SettingsError
 from litebert.export.base import EXPORTERS, ExportedFile, Options, verify
 from litebert.export.onnx.source import Source, load_source
+from litebert.export.place import checked_place
 from litebert.export.verify import Referee
 from litebert.files import check_file, read_bytes
 from litebert.model.config import AlbertConfig
@@ -105,7 +106,7 @@ def export_and_verify(
         raise SettingsError(
             f"precision {', '.join(unknown) or 'none'}: {target} writes {', '.join(exporter.precisions)}"
         )
-    out = _checked_place(out, folder, overwrite=overwrite)
+    out = checked_place(out, folder, EXPORT_FILE, "an export", overwrite=overwrite)
     source = load_source(folder)
     referee = Referee(source.model)
     copied = _copied(folder)
@@ -141,31 +142,6 @@ def export_and_verify(
             fs.remove_tree(temporary)
         raise
     return report
-
-
-def _checked_place(out: Path, folder: Path, *, overwrite: bool) -> Path:
-    """Where to write.
-
-    Raises:
-        SettingsError: it holds something that must not be replaced.
-    """
-    try:
-        place, model = out.resolve(), folder.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise SettingsError(f"--out cannot be a folder: {error}") from error
-    if place == model or model.is_relative_to(place):
-        raise SettingsError(f"--out {out} is the model folder, or around it; choose another folder")
-    if not place.exists():
-        return place
-    if not place.is_dir():
-        raise SettingsError(f"--out {out} is no folder; choose another place")
-    if not any(place.iterdir()):
-        return place
-    if not (place / EXPORT_FILE).is_file():
-        raise SettingsError(f"--out {out} holds other files; choose a new or empty folder")
-    if not overwrite:
-        raise SettingsError(f"--out {out} holds an export already; --overwrite replaces it")
-    return place
 
 
 def _copied(folder: Path) -> dict[str, bytes]:

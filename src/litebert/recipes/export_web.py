@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from litebert.errors import MissingDependencyError, SettingsError
 from litebert.export.web.manifest import model_name
-from litebert.export.web.site import checked_place, write_site
+from litebert.export.web.site import checked_site, write_site
 from litebert.models import locate
 from litebert.runtime.exported import is_exported
 
@@ -47,7 +47,7 @@ def export_web(
             f"precision {', '.join(precisions)}: the page runs one graph; give int8 or fp32"
         )
     source = locate(folder)
-    checked_place(out, source, overwrite=overwrite)  # before an export that may take a minute
+    checked_site(out, source, overwrite=overwrite)  # before an export that may take a minute
     if not is_exported(source):
         source = _exported(source, on_start)
     return write_site(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from litebert.checkpoint import fs
-from litebert.errors import CheckpointError, ExportError, SettingsError
+from litebert.errors import CheckpointError, ExportError
+from litebert.export.place import checked_place
 from litebert.export.web.graph import web_graph
 from litebert.export.web.manifest import GRAPH_FILE, TOKENIZER_FILE, WebModel, model_name
 from litebert.export.web.tokenizer import tokenizer_data
@@ -25,7 +26,7 @@ from litebert.tasks.base import TASK_FILE, load_task
 from litebert.text.folder import read_pieces
 from litebert.text.tokenizer import Tokenizer, check_vocabulary_fits
 
-__all__ = ["PAGE", "Site", "checked_place", "write_site"]
+__all__ = ["PAGE", "Site", "checked_site", "write_site"]
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "serve" / "page"
 """The files of the page, which the server serves, too."""
@@ -98,7 +99,7 @@ def write_site(
         CheckpointError: any fault of the export; the disk refused.
         ExportError: a task or tokenizer that the page does not know, or a page that is not whole.
     """
-    place = checked_place(out, source, overwrite=overwrite)
+    place = checked_site(out, source, overwrite=overwrite)
     folder = ExportedFolder.open(source)
     chosen = folder.choose(precision)
     file = read_onnx(chosen.path, sha256=chosen.sha256)
@@ -196,26 +197,6 @@ def _entry(stamp: fs.FileStamp) -> dict[str, Any]:
     return {"bytes": stamp.size, "sha256": stamp.sha256}
 
 
-def checked_place(out: Path, source: Path, *, overwrite: bool) -> Path:
-    """Return where to write.
-
-    Raises:
-        SettingsError: it holds something that must not be replaced.
-    """
-    try:
-        place, model = out.resolve(), source.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise SettingsError(f"--out cannot be a folder: {error}") from error
-    if place == model or model.is_relative_to(place):
-        raise SettingsError(f"--out {out} is the model folder, or around it; choose another folder")
-    if not place.exists():
-        return place
-    if not place.is_dir():
-        raise SettingsError(f"--out {out} is no folder; choose another place")
-    if not any(place.iterdir()):
-        return place
-    if not (place / MANIFEST).is_file():
-        raise SettingsError(f"--out {out} holds other files; choose a new or empty folder")
-    if not overwrite:
-        raise SettingsError(f"--out {out} holds a page already; --overwrite replaces it")
-    return place
+def checked_site(out: Path, source: Path, *, overwrite: bool) -> Path:
+    """Return where the page is written, resolved; see `checked_place`."""
+    return checked_place(out, source, MANIFEST, "a page", overwrite=overwrite)
