@@ -38,8 +38,8 @@ def page(rows: dict[str, Any], results: Path) -> str:
         *(f"- {name}: {told}." for name, told in ENCODERS.items()),
         "- scratch: nothing learnt before; tasks in other languages.",
         "",
-        "Written by `python -m benchmarks.tasks`; all scores, steps and times are in",
-        "`benchmarks/results/tasks.json`.",
+        "Written by `python -m benchmarks.tasks --data ../shared/data --model FOLDER --model-for GROUP=FOLDER`, with",
+        "`--only` and `--seconds` for single rows; all scores, steps and times are in `benchmarks/results/tasks.json`.",
     ]
     for group in dict.fromkeys(row["group"] for row in rows.values()):
         lines += [

@@ -68,7 +68,8 @@ class FoldReport:
     """What folding kept.
 
     Attributes:
-        explained: embedding size -> share of the table's energy that it holds.
+        explained: embedding size -> share of the table's energy that it holds, measured by what the
+            vectors feel where that was given.
         embedding_fit: share of the variance of what entered the first block that is met.
         residual: (depth, projection) -> share of the norm of its weight that the result misses.
         parameters_before: weights of the encoder, pooler and heads included.

@@ -64,17 +64,19 @@ def test_an_engine_that_says_nothing_is_replaced_and_a_given_up_request_is_forgo
     asyncio.run(ask())
 
 
+async def started_with_spare(folder: Path) -> tuple[ServedModel, int, Any]:
+    """A model that serves, the number of its process, and the engine that waits."""
+    model = ServedModel("m", EngineSettings(str(folder), threads=1), Metrics(), has_spare=True)
+    await model.start()
+    assert model._spare is not None and model.pid is not None
+    return model, model.pid, await model._spare
+
+
 def test_a_spare_engine_takes_over_at_once(folder_of: Folder) -> None:
     args = {"inputs": "lamp", "add_special_tokens": True}
 
     async def serve() -> float:
-        model = ServedModel(
-            "m", EngineSettings(str(folder_of("embed")), threads=1), Metrics(), has_spare=True
-        )
-        await model.start()
-        first = model.pid
-        assert model._spare is not None and first is not None
-        spare = await model._spare
+        model, first, spare = await started_with_spare(folder_of("embed"))
         os.kill(first, signal.SIGKILL)
         start = time.monotonic()
         while model.pid == first:
@@ -90,13 +92,7 @@ def test_a_spare_engine_takes_over_at_once(folder_of: Folder) -> None:
 
 def test_a_spare_engine_that_died_unused_is_replaced(folder_of: Folder) -> None:
     async def serve() -> None:
-        model = ServedModel(
-            "m", EngineSettings(str(folder_of("embed")), threads=1), Metrics(), has_spare=True
-        )
-        await model.start()
-        first = model.pid
-        assert model._spare is not None and first is not None
-        spare = await model._spare
+        model, first, spare = await started_with_spare(folder_of("embed"))
         await spare.kill()
         os.kill(first, signal.SIGKILL)
         while model.pid == first or not model.is_ready:

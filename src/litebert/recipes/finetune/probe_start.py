@@ -49,8 +49,10 @@ def start_classifier(model: AlbertWithHead, plan: Any) -> None:
         model: with a new head.
         plan: an `AnyPlan` that starts from a folder.
     """
+    if not begins_fitted(plan.model) or is_head_known(plan):
+        return
     examples = spread(plan.train.encoded, MOST_TOKENS)
-    if not begins_fitted(plan.model) or is_head_known(plan) or len(examples) < LEAST:
+    if len(examples) < LEAST:
         return
     head = model.heads["sequence"]
     classifier = head.classifier
