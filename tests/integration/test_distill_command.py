@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,38 @@ def test_a_student_comes_nearer(finished: Path) -> None:
     assert "litebert distill" in card or "distill" in card
     assert (model / "plots" / "curves.svg").exists()
     assert (model / "task.json").exists()
+
+
+def test_a_student_with_fewer_pieces_learns_from_the_same_shards(base: Path) -> None:
+    size = len((base / "bert" / "vocab.txt").read_text().splitlines()) - 12
+    narrow = base / "narrow"
+    succeed("prune", base / "fold", "--out", narrow, "--vocab-size", size)
+    settings = base / "narrow.toml"
+    text = SETTINGS.format(student=narrow).replace(
+        "eval_examples = 16", 'eval_examples = 16\nreplaced_fraction = 0.5\nreplaced_by = "rank"'
+    )
+    settings.write_text(text, "utf-8")
+    out = base / "narrow-run"
+    result = run("distill", base / "bert", settings, base / "shards", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert f"in {size} of the teacher's" in result.output
+    summary = json.loads((out / "summary.json").read_text())
+    for name in ("hidden_loss", "pooled_loss", "relation_loss"):
+        assert summary["after"][name] < summary["before"][name]
+    assert load_model(out / "model-last").config.vocab_size == size
+    wide = run("distill", narrow, base / "student.toml", base / "shards", "--out", base / "wide")
+    assert wide.exit_code == 2
+    assert "cut texts into other pieces" in wide.output
+
+
+def test_folding_is_scored_on_pairs(base: Path) -> None:
+    pairs = [f"{a}\t{b}\t{n % 5}" for n, (a, b) in enumerate(pairwise(WORDS[8:29]))]
+    rows = ["sentence1\tsentence2\tscore", *pairs]
+    table = base / "pairs.tsv"
+    table.write_text("\n".join(rows) + "\n", "utf-8")
+    told = succeed("fold", base / "bert", "--out", base / "scored", "--data", table, "--task",
+                   "similarity", "--json")  # fmt: skip
+    assert "spearman" in told
 
 
 def test_a_start_that_was_killed_is_done_again(base: Path) -> None:

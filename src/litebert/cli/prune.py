@@ -35,6 +35,12 @@ def prune(
         "--vocab",
         help="Corpus that the vocabulary is cut to; its texts keep their pieces. For each file.",
     ),
+    vocab_size: int | None = typer.Option(
+        None,
+        "--vocab-size",
+        min=1,
+        help="Pieces that stay: the most frequent in --vocab, or the first of the vocabulary.",
+    ),
     data: Path | None = typer.Option(
         None, "--data", help="Labelled data to score on before and after."
     ),
@@ -79,6 +85,7 @@ def prune(
         ffn=ffn,
         depth=depth,
         vocab=tuple(vocab or ()),
+        vocab_size=vocab_size,
         train=train,
         heal=healing,
         is_taught=heal is Healing.distill,

@@ -44,6 +44,8 @@ class PruneJob:
         ffn: FFN units that stay in each stored feed-forward; None: all.
         depth: depths that stay; None: all.
         vocab: files whose texts the vocabulary is cut to; empty: it stays.
+        vocab_size: pieces that stay, the most frequent in `vocab`, or the first of the vocabulary where
+            there are no such files; None: all that the texts of `vocab` have.
         train: labelled data for importance and healing; None: those that are measured on.
         heal: how to train on afterwards; None: no healing.
         is_taught: whether healing learns from the answers of the unpruned model too.
@@ -56,6 +58,7 @@ class PruneJob:
     ffn: int | None = None
     depth: int | None = None
     vocab: tuple[Path, ...] = ()
+    vocab_size: int | None = None
     train: Path | None = None
     heal: HealOptions | None = None
     is_taught: bool = False
@@ -67,9 +70,9 @@ class PruneJob:
         Raises:
             SettingsError: so it is.
         """
-        if not (self.cuts_blocks or self.depth or self.vocab):
+        if not (self.cuts_blocks or self.depth or self.cuts_vocabulary):
             raise SettingsError(
-                "nothing to prune; tell --heads, --keep-heads, --ffn, --depth or --vocab"
+                "nothing to prune; tell --heads, --keep-heads, --ffn, --depth, --vocab or --vocab-size"
             )
         if self.examples < 1:
             raise SettingsError(f"examples is {self.examples}; allowed are 1 and more")
@@ -83,6 +86,11 @@ class PruneJob:
     def cuts_blocks(self) -> bool:
         """Whether heads or units go."""
         return self.heads is not None or bool(self.keep_heads) or self.ffn is not None
+
+    @property
+    def cuts_vocabulary(self) -> bool:
+        """Whether pieces go."""
+        return bool(self.vocab) or self.vocab_size is not None
 
     @property
     def needs_scores(self) -> bool:
@@ -140,7 +148,7 @@ def prune_model(source: Path, target: Path, job: PruneJob) -> dict[str, Any]:
     if job.cuts_blocks:
         model = _cut_blocks(source, model, job, facts)
     tokenizer = None
-    if job.vocab:
+    if job.cuts_vocabulary:
         tokenizer, model = _cut_vocabulary(source, model, job)
     save_model(model, target, tokenizer)
     carry_files(source, target)
@@ -197,11 +205,15 @@ def _cut_vocabulary(
 ) -> tuple[Tokenizer, AlbertModel | AlbertWithHead]:
     tokenizer = Tokenizer.from_pretrained(source)
     evaluation = job.measure.evaluation
-    parts: list[Iterable[str]] = [corpus_texts(job.vocab)]
-    files = {job.train, None if evaluation is None else evaluation.data}
+    parts: list[Iterable[str]] = [corpus_texts(job.vocab)] if job.vocab else []
+    files = {job.train, None if evaluation is None else evaluation.data} if job.vocab else set()
     kind = None if evaluation is None else evaluation.task
     parts += [labelled_texts(source, path, kind) for path in files if path is not None]
-    small, old = tokenizer.narrowed(tokenizer.used_ids(chain.from_iterable(parts)))
+    texts = chain.from_iterable(parts)
+    if job.vocab_size is None:
+        small, old = tokenizer.narrowed(tokenizer.used_ids(texts))
+    else:
+        small, old = tokenizer.cut(job.vocab_size, tokenizer.piece_counts(texts))
     return small, keep_rows(cast(AlbertWithHead, model), old, _special_ids(model, old))
 
 

@@ -1,8 +1,8 @@
-"""A vocabulary without the pieces that a corpus never uses; its texts are cut up exactly as before."""
+"""A vocabulary without some of its pieces; without those that a corpus never uses its texts stay as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from litebert.errors import CheckpointError
@@ -10,7 +10,7 @@ from litebert.text.fast import FastPieces, wordpiece
 from litebert.text.spiece import BLANK, SpmPieces
 from litebert.text.spm_model import NORMAL, keep_pieces
 
-__all__ = ["narrow_pieces"]
+__all__ = ["bare_pieces", "narrow_pieces", "needed_pieces", "with_pieces"]
 
 _INNER: Final = "##"
 
@@ -29,36 +29,51 @@ def narrow_pieces(
     Raises:
         CheckpointError: a vocabulary of another kind.
     """
+    needed = {*needed_pieces(pieces), *used}
+    bare = bare_pieces(pieces)
+    old = [index for index, text in enumerate(bare) if index in needed or len(text) <= 1]
+    return with_pieces(pieces, old), old
+
+
+def with_pieces(pieces: SpmPieces | FastPieces, old: Sequence[int]) -> SpmPieces | FastPieces:
+    """Return the vocabulary with these pieces alone.
+
+    Args:
+        pieces: the vocabulary.
+        old: ids that stay, rising, those of `needed_pieces` among them.
+
+    Raises:
+        CheckpointError: a vocabulary of another kind.
+    """
     if isinstance(pieces, SpmPieces):
-        return _narrow_spm(pieces, used)
+        return SpmPieces(keep_pieces(pieces.data, frozenset(old)), pieces.rules, pieces.special)
     if pieces.rules is None:
         raise CheckpointError(
-            "only SentencePiece and WordPiece vocabularies are cut to a corpus; this folder has a "
+            "only SentencePiece and WordPiece vocabularies can be cut; this folder has a "
             "tokenizer.json alone, whose pipeline is not known"
         )
-    special = set(pieces.special.words)
     entries = pieces.vocabulary
-    old = [
-        index
-        for index, entry in enumerate(entries)
-        if index in used or entry in special or len(entry.removeprefix(_INNER)) == 1
-    ]
-    return wordpiece([entries[index] for index in old], pieces.rules, pieces.special), old
+    return wordpiece([entries[index] for index in old], pieces.rules, pieces.special)
 
 
-def _narrow_spm(pieces: SpmPieces, used: Collection[int]) -> tuple[SpmPieces, list[int]]:
+def bare_pieces(pieces: SpmPieces | FastPieces) -> list[str]:
+    """Return each piece by id without the mark of where in a word it stands."""
+    if isinstance(pieces, SpmPieces):
+        return [piece.removeprefix(BLANK) for piece in pieces.model.pieces]
+    return [entry.removeprefix(_INNER) for entry in pieces.vocabulary]
+
+
+def needed_pieces(pieces: SpmPieces | FastPieces) -> frozenset[int]:
+    """Return the ids that no vocabulary cut out of this one can be without."""
+    special = set(pieces.special.words)
+    if isinstance(pieces, FastPieces):
+        return frozenset(i for i, entry in enumerate(pieces.vocabulary) if entry in special)
     model = pieces.model
     normal = [index for index, kind in enumerate(model.kinds) if kind == NORMAL]
     ends = sorted(normal, key=lambda index: model.scores[index])
-    special = set(pieces.special.words)
-    needed = {*ends[:1], *ends[-1:], *pieces.comma_closure(), *used}
-    old = [
+    other = (
         index
         for index, (piece, kind) in enumerate(zip(model.pieces, model.kinds, strict=True))
-        if index in needed
-        or kind != NORMAL
-        or piece in special
-        or len(piece.removeprefix(BLANK)) <= 1
-    ]
-    data = keep_pieces(pieces.data, frozenset(old))
-    return SpmPieces(data, pieces.rules, pieces.special), old
+        if kind != NORMAL or piece in special
+    )
+    return frozenset((*ends[:1], *ends[-1:], *pieces.comma_closure(), *other))

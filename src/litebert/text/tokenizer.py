@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import index
 from pathlib import Path
@@ -14,7 +15,8 @@ from litebert.models import locate
 from litebert.text.encoding import Encoding, PieceText
 from litebert.text.fast import FastPieces
 from litebert.text.folder import read_pieces
-from litebert.text.narrow import narrow_pieces
+from litebert.text.frequent import frequent_pieces
+from litebert.text.narrow import narrow_pieces, with_pieces
 from litebert.text.pairs import CHARACTERS_PER_TOKEN, Keep, Truncation, assemble
 from litebert.text.save import tokenizer_files, write_files
 from litebert.text.spiece import SpmPieces
@@ -204,11 +206,19 @@ class Tokenizer:
         Raises:
             DataError: not strings.
         """
-        used: set[int] = set()
+        return set(self.piece_counts(texts))
+
+    def piece_counts(self, texts: Iterable[str]) -> Counter[int]:
+        """Return how often each id occurs in whole texts.
+
+        Raises:
+            DataError: not strings.
+        """
+        counts: Counter[int] = Counter()
         for chunk in batched(texts, USED_CHUNK):
             for row in self._pieces.encode_batch(chunk):
-                used.update(row)
-        return used
+                counts.update(row)
+        return counts
 
     def narrowed(self, used: Collection[int]) -> tuple[Tokenizer, list[int]]:
         """Return the tokenizer without pieces that are not needed for texts of `used` ids.
@@ -227,6 +237,25 @@ class Tokenizer:
         """
         pieces, old = narrow_pieces(self._pieces, used)
         return Tokenizer(pieces), old
+
+    def cut(
+        self, size: int, counts: Mapping[int, int] | None = None
+    ) -> tuple[Tokenizer, list[int]]:
+        """Return the tokenizer with only `size` pieces; other words are cut into more of them.
+
+        Args:
+            size: pieces of the new vocabulary, special ones included.
+            counts: id -> how often it occurs; None: the first ones stay, in the order of the vocabulary.
+
+        Returns:
+            The tokenizer, and the old id of each of its ids, rising.
+
+        Raises:
+            SettingsError: fewer than have to stay, or more than there are.
+            CheckpointError: the folder has only a `tokenizer.json`, whose pipeline is not known.
+        """
+        old = frequent_pieces(self._pieces, size, counts)
+        return Tokenizer(with_pieces(self._pieces, old)), old
 
     def files(self, max_length: int = MODEL_MAX_LENGTH) -> dict[str, bytes]:
         """Return file name -> contents of everything that `save_pretrained` writes."""

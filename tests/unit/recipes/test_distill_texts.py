@@ -68,6 +68,24 @@ def test_random_pieces(shards: Path) -> None:
     assert 0.25 < changed / total < 0.33
 
 
+def test_random_pieces_by_their_place(shards: Path) -> None:
+    alike, _, tokenizer = texts(shards, replaced=0.5)
+    found, _, _ = texts(shards, replaced=0.5, by_rank=True)
+    assert found.fingerprint != alike.fingerprint
+    plain, _, _ = texts(shards)
+    drawn: list[int] = []
+    for number in range(1, len(found), 2):
+        old, new = plain.example(number).ids, found.example(number).ids
+        drawn += new[old != new].tolist()
+    words = [i for i in range(tokenizer.vocab_size) if tokenizer.token(i).isalnum()]
+    words = [i for i in words if len(tokenizer.token(i)) > 1]
+    assert set(drawn) <= {i for i in range(tokenizer.vocab_size) if len(tokenizer.token(i)) > 1}
+    half = len(words) // 2
+    early = sum(number in words[:half] for number in drawn)
+    late = sum(number in words[-half:] for number in drawn)
+    assert 0 < late < early
+
+
 def test_epochs_visit_every_text_once(shards: Path) -> None:
     found, _, _ = texts(shards)
     settings = TrainSettings(batch_size=32, seed=5)

@@ -93,6 +93,21 @@ def test_only_answers_to_labels_are_learnt(model_dir: Path) -> None:
         compress_heal._teacher_ids(own, narrow)
 
 
+def test_a_vocabulary_of_a_size(model_dir: Path, table: Path, tmp_path: Path) -> None:
+    size = Tokenizer.from_pretrained(model_dir).vocab_size - 4
+    command = ["prune", str(model_dir), "--vocab-size", str(size)]
+    first, second = tmp_path / "first", tmp_path / "second"
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("the kettle is broken\n\nthe lamp is lovely\n", encoding="utf-8")
+    for words in (["--out", str(first)], ["--out", str(second), "--vocab", str(corpus)]):
+        result = CliRunner().invoke(app, [*command, *words])
+        assert result.exit_code == 0, result.output
+    for out in (first, second):
+        assert load_model(out).config.vocab_size == size
+        assert Tokenizer.from_pretrained(out).vocab_size == size
+    assert Predictor.load(first).predict(["the lamp is lovely"])
+
+
 def test_a_vocabulary_alone_changes_no_answer(model_dir: Path, table: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("the kettle is broken\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litebert.errors import CheckpointError
+from litebert.errors import CheckpointError, SettingsError
 from litebert.text.spm_model import keep_pieces, parse_spm
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.vocabulary import train_vocabulary
@@ -78,6 +78,53 @@ def test_what_is_never_used_goes_and_characters_stay(tmp_path: Path) -> None:
     again = Tokenizer.from_pretrained(tmp_path)
     assert again.fingerprint == small.fingerprint
     assert again.encode("the kettle boils on").ids == small.encode("the kettle boils on").ids
+
+
+@pytest.mark.parametrize("make", [spm, wordpiece])
+@pytest.mark.parametrize("less", [0, 3, 6])
+def test_only_so_many_pieces_stay(make: object, less: int) -> None:
+    tokenizer: Tokenizer = make()  # type: ignore
+    size = tokenizer.vocab_size - less
+    small, old = tokenizer.cut(size)
+    assert small.vocab_size == len(old) == size
+    assert [small.token(i) for i in range(size)] == [tokenizer.token(i) for i in old]
+    assert small.encode("[MASK] x").ids[1] == small.mask_id
+    other = small.encode("the kettle boils, unbelievable")
+    assert small.unknown_count(other) == 0
+
+
+def test_the_frequent_ones_stay(tmp_path: Path) -> None:
+    tokenizer = wordpiece()
+    counts = tokenizer.piece_counts(["mail mail mail", "kettle the"])
+    assert counts[tokenizer.encode("mail").ids[1]] == 3
+    number_of = {tokenizer.token(i): i for i in range(tokenizer.vocab_size)}
+    words = [word for word in number_of if len(word.removeprefix("##")) > 1 and "[" not in word]
+    small, old = tokenizer.cut(tokenizer.vocab_size - len(words) + 2, counts)
+    assert number_of["mail"] in old and number_of["see"] not in old
+    small.save_pretrained(tmp_path)
+    assert Tokenizer.from_pretrained(tmp_path).fingerprint == small.fingerprint
+    by_order, _ = tokenizer.cut(tokenizer.vocab_size - len(words) + 2)
+    kept = {by_order.token(i) for i in range(by_order.vocab_size)}
+    assert {"the", "kettle"} <= kept and "mail" not in kept
+
+
+def test_letters_of_other_scripts_go_first(tmp_path: Path) -> None:
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "a", "##a", "b", "ж", "##ж", "中",
+               "。", "€", "aж", "ab", "##ba"]  # fmt: skip
+    (tmp_path / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries), "utf-8")
+    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    small, _ = tokenizer.cut(12)
+    kept = [small.token(i) for i in range(small.vocab_size)]
+    assert kept == [*entries[:5], "a", "##a", "b", "。", "€", "ab", "##ba"]
+    with_letter, _ = tokenizer.cut(15)
+    kept = {with_letter.token(i) for i in range(with_letter.vocab_size)}
+    assert {"aж", "ж", "##ж"} <= kept and not {"中", "[unused0]"} & kept
+
+
+def test_a_size_that_cannot_be_is_refused() -> None:
+    for size in (3, wordpiece().vocab_size + 1):
+        with pytest.raises(SettingsError, match=rf"cannot have {size} pieces: \d+ have to stay"):
+            wordpiece().cut(size)
 
 
 def test_a_model_with_all_its_pieces_is_the_same_model() -> None:

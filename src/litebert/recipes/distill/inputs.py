@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from litebert.compress.teacher import Answering
+from litebert.compress.teacher import Answering, Teacher
 from litebert.compress.teacher_cache import TextSet
 from litebert.data.batch import EncodedExample
 from litebert.data.chunks import ChunkIndex
 from litebert.data.examples import Example
 from litebert.data.shards import ShardSet
 from litebert.recipes.distill.reading import FileTexts
+from litebert.recipes.distill.recut import RecutTexts
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.distill.texts import SPECIALS, EncodedTexts, ShardTexts
 from litebert.text.tokenizer import Tokenizer
@@ -56,16 +57,25 @@ class Inputs:
 
 
 def shard_inputs(
-    path: Path, settings: DistillRun, teacher: Answering, tokenizer: Tokenizer
+    path: Path, settings: DistillRun, teacher: Answering, tokenizer: Tokenizer, longest: int
 ) -> Inputs:
     """Cut shards into texts; the part that was held out when they were made is compared on.
+
+    Args:
+        path: shards in the teacher's pieces.
+        settings: the run.
+        teacher: who is asked.
+        tokenizer: the student's: the teacher's, or a part of it.
+        longest: tokens that the student takes.
 
     Raises:
         DataError: shards that cannot be used.
     """
-    del teacher  # whose pieces are those of the shards
     data = settings.data
     shards = ShardSet.open(path)
+    if isinstance(teacher, Teacher) and tokenizer.fingerprint != teacher.vocabulary:
+        return _recut_inputs(shard_inputs(path, settings, teacher, teacher.tokenizer, longest),
+                             teacher.tokenizer, tokenizer, longest)  # fmt: skip
     texts = _shard_texts(shards, settings, tokenizer, data.max_examples)
     held_out = shards.folder / EVAL_FOLDER
     if held_out.is_dir():
@@ -77,6 +87,15 @@ def shard_inputs(
         )
     count = _learnt(len(texts), data.eval_examples)
     return Inputs(texts, count, texts, range(count, len(texts)), texts, texts)
+
+
+def _recut_inputs(inputs: Inputs, wide: Tokenizer, narrow: Tokenizer, longest: int) -> Inputs:
+    """Give the student its own ids of the teacher's texts."""
+    texts = RecutTexts(inputs.texts, wide, narrow, longest)
+    is_one = inputs.eval_texts is inputs.texts
+    others = texts if is_one else RecutTexts(inputs.eval_texts, wide, narrow, longest)
+    note = f"{inputs.note}; in {narrow.vocab_size:,} of the teacher's {wide.vocab_size:,} pieces"
+    return replace(inputs, texts=texts, eval_texts=others, note=note.removeprefix("; "))
 
 
 def file_inputs(
@@ -143,5 +162,10 @@ def _shard_texts(
         seed=seed,
     )
     return ShardTexts(
-        index, tokenizer, seed=seed, limit=limit, replaced=data.replaced_fraction * (not held_out)
+        index,
+        tokenizer,
+        seed=seed,
+        limit=limit,
+        replaced=data.replaced_fraction * (not held_out),
+        by_rank=data.replaced_by == "rank",
     )

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litebert.compress.teacher import Answering
+from litebert.compress.teacher import Answering, Teacher
 from litebert.compress.teacher_cache import TeacherCache, TextSet
 from litebert.compress.teacher_transformers import load_teacher
 from litebert.errors import DataError, SettingsError
 from litebert.model.counting import parameter_count
 from litebert.objectives.distill import DistillSettings
+from litebert.objectives.distill_targets import Teaching
 from litebert.recipes.distill.inputs import Inputs, file_inputs, shard_inputs
 from litebert.recipes.distill.reading import is_shard_folder, read_file
+from litebert.recipes.distill.recut import RecutTargets, RecutTexts, is_narrower
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.distill.student import StudentChoice, choose_student
 from litebert.recipes.run_folder import model_folder
@@ -74,6 +76,16 @@ class DistillPlan:
         folder = run / CACHE_FOLDER if place is None else Path(place)
         return TeacherCache(folder, self.teacher, texts, self.parts, on_made)
 
+    def teaching(self, cache: TeacherCache, *, held_out: bool = False) -> Teaching:
+        """Return what the teacher says, for each token of the student's.
+
+        Args:
+            cache: result of `cache`.
+            held_out: as it was made with.
+        """
+        texts = self.inputs.eval_texts if held_out else self.inputs.texts
+        return RecutTargets(cache, texts) if isinstance(texts, RecutTexts) else cache
+
     def describe(self) -> list[str]:
         """Return the plan in lines for a person."""
         config, inputs = self.student.config, self.inputs
@@ -121,7 +133,8 @@ def make_plan(settings: DistillRun) -> DistillPlan:
             raise SettingsError("shards have no labels; set distill.labels = 0, or give a table")
         student = choose_student(settings, folder, shards=path, is_task=is_task)
         _check_pieces(settings, teacher, student)
-        inputs = shard_inputs(path, settings, teacher, student.tokenizer)
+        longest = student.config.max_position_embeddings
+        inputs = shard_inputs(path, settings, teacher, student.tokenizer, longest)
     else:
         found = read_file(path, folder, labelled=distill.labels > 0, needs_task=is_task)
         task = found.task
@@ -149,6 +162,13 @@ def _check_pieces(settings: DistillRun, teacher: Answering, student: StudentChoi
     """Refuse losses that compare tokens where the two cut texts into other pieces."""
     if student.tokenizer.fingerprint == teacher.vocabulary:
         return
+    is_shards = is_shard_folder(Path(settings.data.path))
+    if (
+        is_shards
+        and isinstance(teacher, Teacher)
+        and is_narrower(student.tokenizer, teacher.tokenizer)
+    ):
+        return  # words that the student cuts otherwise are put side by side with the teacher's
     wrong = [name for name in NEEDS_SAME_PIECES if getattr(settings.distill, name) > 0]
     if wrong:
         raise SettingsError(
@@ -156,7 +176,7 @@ def _check_pieces(settings: DistillRun, teacher: Answering, student: StudentChoi
             f"set distill.{wrong[0]} = 0 and learn pooled, similarity or soft, or take a student with "
             "the teacher's vocabulary (litebert fold)"
         )
-    if is_shard_folder(Path(settings.data.path)):
+    if is_shards:
         raise SettingsError(
             "shards hold the pieces of one vocabulary, and teacher and student have two; give the "
             "texts themselves (a .txt file or a table)"

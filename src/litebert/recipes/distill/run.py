@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from litebert.checkpoint.files import TASK_FILE
 from litebert.checkpoint.saving import save_model
 from litebert.compress.teacher import Teacher
-from litebert.compress.teacher_cache import TeacherCache
 from litebert.errors import SettingsError
 from litebert.objectives.distill import DistillLoss, DistillModel
+from litebert.objectives.distill_targets import Teaching
 from litebert.recipes.distill.checks import DistillEvaluator, make_check
 from litebert.recipes.distill.plan import DistillPlan
 from litebert.recipes.distill.source import DistillSource
@@ -28,6 +28,7 @@ from litebert.train.state import FitResult
 from litebert.train.stop import StopRequest
 
 if TYPE_CHECKING:
+    from litebert.compress.teacher_cache import TeacherCache
     from litebert.recipes.distill.settings import DistillRun
     from litebert.recipes.run_folder import RunFolder
     from litebert.train.micro import StepLoss
@@ -99,7 +100,9 @@ def run_plan(
     evaluator = DistillEvaluator(
         plan.inputs.eval_texts,
         plan.inputs.eval_numbers,
-        DistillLoss(settings.distill, plan.cache(folder.path, held_out=True)),
+        DistillLoss(
+            settings.distill, plan.teaching(plan.cache(folder.path, held_out=True), held_out=True)
+        ),
         [make_check(check, plan.student.tokenizer) for check in settings.checks],
         batch_tokens=train.micro_batch_tokens,
         precision=choose_precision(train.precision, choose_device(train.device)),
@@ -118,7 +121,7 @@ def run_plan(
         resume=resume,
         on_event=on_event,
         stop=stop,
-        step_loss=_step_loss(settings, cache),
+        step_loss=_step_loss(settings, plan.teaching(cache)),
     )
     if result.status != "interrupted":
         student = model.student.cpu()
@@ -126,8 +129,8 @@ def run_plan(
     return DistillOutcome(plan, result, *marks)
 
 
-def _step_loss(settings: DistillRun, cache: TeacherCache) -> StepLoss:
-    loss, exits = DistillLoss(settings.distill, cache), settings.exits
+def _step_loss(settings: DistillRun, teaching: Teaching) -> StepLoss:
+    loss, exits = DistillLoss(settings.distill, teaching), settings.exits
     if exits.random_depth == "off":
         return loss
     return RandomDepth(loss, exits.random_depth, exits.first_depth)

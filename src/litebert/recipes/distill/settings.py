@@ -26,6 +26,10 @@ class DistillData(Settings):
     replaced_fraction: float = Field(default=0.0, ge=0, le=1)
     """Share of the pieces of every second text of shards that random pieces take the place of: the
     teacher answers to any text, and so every piece of the vocabulary is learnt, also rare ones."""
+    replaced_by: Literal["uniform", "rank"] = "uniform"
+    """Which pieces: all alike, or by their place in the vocabulary, p ~ 1 / (50 + place), single
+    characters left out. Vocabularies are in order of frequency, so `rank` brings the words of the texts
+    that the vocabulary was made from, where those to learn from are of another kind."""
     max_examples: int | None = Field(default=None, ge=64, le=1_000_000_000)
     """Texts that are used, drawn from all; None: all. Fewer are asked about once and seen often."""
     eval_examples: int = Field(default=512, ge=1, le=1_000_000)

@@ -14,6 +14,7 @@ from litebert.model.albert import AlbertWithHead
 from litebert.model.config import AlbertConfig
 from litebert.model.presets import PRESETS, preset
 from litebert.objectives.distill import DistillModel
+from litebert.recipes.distill.recut import is_narrower
 from litebert.recipes.distill.settings import DistillRun
 from litebert.recipes.model_source import source_folder
 from litebert.recipes.pretrain.plan import token_ids
@@ -79,8 +80,8 @@ def choose_student(
             "its own, so leave it out"
         )
     tokenizer = Tokenizer.from_pretrained(folder)
-    if shards is not None and (
-        Tokenizer.from_pretrained(shards / "tokenizer").fingerprint != tokenizer.fingerprint
+    if shards is not None and not _reads(
+        Tokenizer.from_pretrained(shards / "tokenizer"), tokenizer
     ):
         raise SettingsError(
             f"the shards {shards} were made with another vocabulary than the student's; prepare the "
@@ -88,6 +89,11 @@ def choose_student(
         )
     config = AlbertConfig.load(folder).replace(**changes)
     return StudentChoice(config, tokenizer, folder, head)
+
+
+def _reads(shards: Tokenizer, student: Tokenizer) -> bool:
+    """Whether a student can learn from shards: in its own pieces, or in more of them."""
+    return shards.fingerprint == student.fingerprint or is_narrower(student, shards)
 
 
 def make_student(choice: StudentChoice, *, seed: int, teacher_width: int | None) -> DistillModel:

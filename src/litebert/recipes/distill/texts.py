@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,8 @@ __all__ = ["EncodedTexts", "ShardTexts"]
 
 SPECIALS: Final = 2
 """[CLS] before and [SEP] after a text."""
+RANK_OFFSET: Final = 50
+"""Takes the edge off the first pieces, the function words, as in Mandelbrot's form of Zipf's law."""
 
 
 class ShardTexts:
@@ -34,6 +36,7 @@ class ShardTexts:
         seed: int,
         limit: int | None = None,
         replaced: float = 0.0,
+        by_rank: bool = False,
     ) -> None:
         """Choose an order.
 
@@ -43,6 +46,7 @@ class ShardTexts:
             seed: of the order.
             limit: most texts; None: all.
             replaced: share of the pieces of every second text that random pieces take the place of.
+            by_rank: draw them by their place in the vocabulary; else all alike.
         """
         rng = np.random.default_rng(np.random.SeedSequence([seed, len(index)]))
         self._chunks = rng.permutation(len(index))[:limit]
@@ -50,6 +54,7 @@ class ShardTexts:
         self._ends = (tokenizer.cls_id, tokenizer.sep_id)
         special = (*self._ends, tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id)
         self._plain = (max(special) + 1, tokenizer.vocab_size)
+        self._ranked = _ranked(tokenizer, special) if by_rank and replaced else None
         self._seed, self._replaced = seed, replaced
 
     def __len__(self) -> int:
@@ -62,6 +67,8 @@ class ShardTexts:
         digest.update(self._chunks.astype("<i8").tobytes())
         if self._replaced:
             digest.update(f"{self._seed} {self._replaced} {self._plain}".encode())
+        if self._ranked is not None:
+            digest.update(self._ranked[0].astype("<i8").tobytes())
         return digest.hexdigest()
 
     @property
@@ -78,8 +85,34 @@ class ShardTexts:
         if self._replaced and number % 2:
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, number]))
             places = 1 + np.flatnonzero(rng.random(len(chunk)) < self._replaced)
-            ids[places] = rng.integers(*self._plain, len(places))
+            if self._ranked is None:
+                ids[places] = rng.integers(*self._plain, len(places))
+            else:
+                words, cumulative = self._ranked
+                ids[places] = words[np.searchsorted(cumulative, rng.random(len(places)))]
         return EncodedExample(ids, np.zeros(len(ids), np.int32), None, number)
+
+
+def _ranked(
+    tokenizer: Tokenizer, special: Collection[int]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return pieces of several characters in the order of the vocabulary, and P(place <= i)."""
+    words = np.asarray(
+        [
+            number
+            for number in range(tokenizer.vocab_size)
+            if number not in special and _is_word(tokenizer.token(number))
+        ],
+        np.int64,
+    )
+    chances = np.cumsum(1 / (RANK_OFFSET + np.arange(len(words))))
+    return words, chances / chances[-1:]
+
+
+def _is_word(piece: str) -> bool:
+    """Several letters or digits; no special or unused piece."""
+    bare = piece.removeprefix("##").removeprefix("\u2581")
+    return len(bare) > 1 and bare.isalnum()
 
 
 class EncodedTexts:
