@@ -1,9 +1,9 @@
 """Load on the loopback: `litebert serve` beside the server that one writes first, and beyond capacity.
 
-`python -m benchmarks.serve EXPORT [--seconds 15]`: EXPORT is a classifier that `litebert export onnx` made
-with plain graphs. Servers take turns, so that a busy machine is as busy for both; on such a machine the
-processor time of a request says more than the clock: many threads take more of a shared processor. Results go to
-`benchmarks/results/serve.json`.
+`python -m benchmarks.serve EXPORT --model FOLDER [--seconds 15]`: EXPORT is a classifier that `litebert export
+onnx` made with plain graphs from FOLDER. Servers take turns, so that a busy machine is as busy for all; on such
+a machine the processor time of a request says more than the clock: many threads take more of a shared processor.
+Results go to `benchmarks/results/serve.json`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "serve.json"
 SHAPES = ((1, 1), (8, 1), (64, 1), (8, 16))
 """Clients at once, and texts of a request."""
+QUEUES = {"default": 5.0, "short": 0.25}
+"""Values of `max_queue_seconds`."""
 WORDS = (
     "the",
     "of",
@@ -217,18 +219,32 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-async def measure(export: Path, seconds: float) -> dict[str, Any]:
-    ports = [free_port(), free_port()]
+def start(export: Path, model: Path | None) -> dict[str, Running]:
+    """Start the servers: ours, ours with a short queue, and those that one writes first."""
     quiet = ["--set", "access_log=false", "--set", "watch=false"]
-    servers = {
-        "litebert": Running(
-            ["litebert", "serve", str(export), "--port", str(ports[0]), *quiet], ports[0]
-        ),
-        "plain": Running(
-            ["benchmarks.serve_plain", str(export), "onnx/model_quantized.onnx", str(ports[1])],
-            ports[1],
-        ),
+    graph = "onnx/model_quantized.onnx"
+
+    def ours(*more: str) -> Running:
+        port = free_port()
+        return Running(["litebert", "serve", str(export), "--port", str(port), *quiet, *more], port)
+
+    def plain(*words: str) -> Running:
+        port = free_port()
+        return Running(["benchmarks.serve_plain", str(port), *words], port)
+
+    found = {
+        "litebert": ours(),
+        "onnx": plain("onnx", str(export), graph),
+        "onnx_padded_to_128": plain("onnx", str(export), graph, "--pad", "128"),
     }
+    if model is not None:
+        found["transformers"] = plain("transformers", str(model))
+    return found
+
+
+async def measure(export: Path, model: Path | None, seconds: float) -> dict[str, Any]:
+    """Measure everything; servers take turns."""
+    servers = start(export, model)
     result: dict[str, Any] = {"cpus": os.cpu_count(), "load_average": os.getloadavg()[0]}
     try:
         for server in servers.values():
@@ -240,32 +256,71 @@ async def measure(export: Path, seconds: float) -> dict[str, Any]:
                 row[name] = await server.closed(clients, seconds, texts)
             for key, name in (("requests_per_second", "throughput"),
                               ("processor_ms_per_request", "processor_time")):  # fmt: skip
-                row[f"{name}_ratio"] = round(row["litebert"][key] / max(row["plain"][key], 1e-9), 2)
+                row[f"{name}_ratios"] = {
+                    other: round(row["litebert"][key] / max(row[other][key], 1e-9), 2)
+                    for other in servers
+                    if other != "litebert"
+                }
             result[f"clients_{clients}_texts_{texts}"] = row
             print(clients, texts, json.dumps(row), flush=True)
-        ours = servers["litebert"]
         capacity = result["clients_8_texts_1"]["litebert"]["requests_per_second"]
-        before = ours.memory()
-        for name, share in (("at_80_percent", 0.8), ("at_4_times", 4.0)):
-            result[name] = (await open_loop(ours.port, share * capacity, seconds)).summary()
-            print(name, json.dumps(result[name]), flush=True)
-        start = time.perf_counter()
-        status, _ = await request(ours.port, bodies(1)[0])
-        result["recovery_seconds"] = round(time.perf_counter() - start, 3)
-        result["recovery_status"] = status
-        result["memory_growth"] = round(ours.memory() / before - 1, 4)
+        for server in servers.values():
+            result.setdefault("exit_codes", []).append(server.end())
+        result["overload"] = {
+            name: await overload(export, capacity, seconds, bound) for name, bound in QUEUES.items()
+        }
     finally:
-        codes = {name: server.end() for name, server in servers.items()}
-    result["exit_code"] = codes["litebert"]
+        for server in servers.values():
+            if server.process.poll() is None:
+                result.setdefault("exit_codes", []).append(server.end())
+    return result
+
+
+async def overload(export: Path, capacity: float, seconds: float, bound: float) -> dict[str, Any]:
+    """Ask for four times of what can be answered, and see what becomes of those who are let in.
+
+    Args:
+        export: the model.
+        capacity: requests a second that can be answered.
+        seconds: of each part.
+        bound: `max_queue_seconds`.
+    """
+    port = free_port()
+    server = Running(
+        ["litebert", "serve", str(export), "--port", str(port), "--set", "access_log=false", "--set",
+         f"max_queue_seconds={bound}"], port)  # fmt: skip
+    result: dict[str, Any] = {
+        "max_queue_seconds": bound,
+        "offered_at_4_times": round(4 * capacity, 1),
+    }
+    try:
+        await server.ready()
+        await closed_loop(port, 4, 3.0)
+        before = server.memory()
+        for name, share in (("at_80_percent", 0.8), ("at_4_times", 4.0)):
+            result[name] = (await open_loop(port, share * capacity, seconds)).summary()
+        begin = time.perf_counter()
+        status, _ = await request(port, bodies(1)[0])
+        result["recovery_seconds"] = round(time.perf_counter() - begin, 3)
+        result["recovery_status"] = status
+        result["memory_growth"] = round(server.memory() / before - 1, 4)
+        result["p99_ratio"] = round(
+            result["at_4_times"]["p99_ms"] / max(result["at_80_percent"]["p99_ms"], 1e-9), 2
+        )
+    finally:
+        result["exit_code"] = server.end()
+    print("overload", json.dumps(result), flush=True)
     return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("export", type=Path)
+    parser.add_argument("--model", type=Path, help="the same model as a folder of transformers")
     parser.add_argument("--seconds", type=float, default=15.0)
     told = parser.parse_args()
-    result = asyncio.run(measure(told.export.resolve(), told.seconds))
+    model = None if told.model is None else told.model.resolve()
+    result = asyncio.run(measure(told.export.resolve(), model, told.seconds))
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -1,22 +1,24 @@
-"""The server that one writes first: FastAPI, the usual int8 graph in ONNX Runtime, one request at a time.
+"""The servers that one writes first: FastAPI, one request at a time, ONNX Runtime or transformers.
 
-Texts of a request are padded to its longest. `python -m benchmarks.serve_plain FOLDER PORT`.
+`python -m benchmarks.serve_plain PORT onnx FOLDER GRAPH [--pad 128]`: the usual int8 graph; texts of a
+request are padded to its longest, or all to so many tokens, as `padding="max_length"` does.
+`python -m benchmarks.serve_plain PORT transformers FOLDER`: a text-classification pipeline.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnxruntime
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
-from tokenizers import Tokenizer
 
 LABELS = ("bad", "good", "so-so")
+
+Answer = list[list[dict[str, Any]]]
 
 
 class Inputs(BaseModel):
@@ -25,20 +27,19 @@ class Inputs(BaseModel):
     inputs: list[str]
 
 
-def make_app(folder: Path, graph: str) -> FastAPI:
-    app = FastAPI()
+def with_onnx(folder: Path, graph: str, pad: int | None) -> Callable[[list[str]], Answer]:
+    """Return a function that answers texts with ONNX Runtime."""
+    import numpy as np
+    import onnxruntime
+    from tokenizers import Tokenizer
+
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_truncation(512)
-    tokenizer.enable_padding()
+    tokenizer.enable_truncation(pad or 512)
+    tokenizer.enable_padding(length=pad)
     session = onnxruntime.InferenceSession(str(folder / graph))
 
-    @app.get("/ready")
-    def ready() -> dict[str, str]:
-        return {"status": "ready"}
-
-    @app.post("/predict")
-    def predict(body: Inputs) -> list[list[dict[str, Any]]]:
-        found = tokenizer.encode_batch(body.inputs)
+    def predict(texts: list[str]) -> Answer:
+        found = tokenizer.encode_batch(texts)
         given = {
             "input_ids": np.array([e.ids for e in found], np.int64),
             "attention_mask": np.array([e.attention_mask for e in found], np.int64),
@@ -52,10 +53,50 @@ def make_app(folder: Path, graph: str) -> FastAPI:
             for row in rows
         ]
 
+    return predict
+
+
+def with_transformers(folder: Path) -> Callable[[list[str]], Answer]:
+    """Return a function that answers texts with a pipeline, as its documentation shows."""
+    from transformers import pipeline
+
+    pipe = pipeline("text-classification", model=str(folder), top_k=None, device="cpu")
+
+    def predict(texts: list[str]) -> Answer:
+        return pipe(texts, truncation=True, batch_size=len(texts))  # type: ignore[return-value]
+
+    return predict
+
+
+def make_app(answer: Callable[[list[str]], Answer]) -> FastAPI:
+    app = FastAPI()
+
+    @app.get("/ready")
+    def ready() -> dict[str, str]:
+        return {"status": "ready"}
+
+    @app.post("/predict")
+    def predict(body: Inputs) -> Answer:
+        return answer(body.inputs)
+
     return app
 
 
-if __name__ == "__main__":
-    uvicorn.run(
-        make_app(Path(sys.argv[1]), sys.argv[2]), port=int(sys.argv[3]), log_level="warning"
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("kind", choices=("onnx", "transformers"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("graph", nargs="?", default="")
+    parser.add_argument("--pad", type=int)
+    told = parser.parse_args()
+    answer = (
+        with_transformers(told.folder)
+        if told.kind == "transformers"
+        else with_onnx(told.folder, told.graph, told.pad)
     )
+    uvicorn.run(make_app(answer), port=told.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

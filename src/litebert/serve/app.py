@@ -60,6 +60,7 @@ def make_app(service: Service) -> Guard:
         docs_url="/docs" if service.settings.docs else None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        redirect_slashes=False,  # its address would be made of what the client calls this server
     )
     limits = service.settings
     reader = BodyReader(
@@ -154,7 +155,7 @@ async def _answer(
         body = await read()
         reply, model = await service.answer(body, client=state.client, timeout=timeout, gone=gone)
     except HttpFault as fault:
-        return fault_response(fault, request.url.path)
+        return fault_response(fault, request.scope["path"])
     except ClientGoneError:
         return Response(status_code=499)  # nobody reads it; the log and the metrics do
     finally:
@@ -190,7 +191,7 @@ def _add_status(app: FastAPI, service: Service) -> None:
         try:
             return JSONResponse(info(service, service.find(request.query_params.get("model"))))
         except HttpFault as fault:
-            return fault_response(fault, request.url.path)
+            return fault_response(fault, request.scope["path"])
 
     async def models() -> Response:
         """The models that are served."""
@@ -219,9 +220,10 @@ async def _on_http(request: Request, error: Exception) -> Response:
              405: "this route takes another method"}  # fmt: skip
     message = words.get(error.status_code, "the request cannot be answered")
     headers = dict(error.headers or {})
-    return fault_response(HttpFault(error.status_code, message, headers=headers), request.url.path)
+    fault = HttpFault(error.status_code, message, headers=headers)
+    return fault_response(fault, request.scope["path"])
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:
     del error  # its text may quote the request
-    return fault_response(HttpFault(500, "the server failed"), request.url.path)
+    return fault_response(HttpFault(500, "the server failed"), request.scope["path"])

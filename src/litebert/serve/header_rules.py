@@ -1,7 +1,7 @@
 """What a request's header must look like, on its raw bytes, before anything reads a meaning into it.
 
 Two programs that read a message differently can be played against each other (request smuggling); so
-whatever has two readings is refused. Source: RFC 9112, sections 2.2, 5, 6 and 11.2.
+whatever has two readings is refused. Source: RFC 9112, sections 2.2, 3.2, 5, 6 and 11.2.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ MOST_HEADERS: Final = 100
 _LENGTH: Final = re.compile(rb"[0-9]{1,15}")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_HOST: Final = re.compile(rb"(?:[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _END: Final = b"\r\n\r\n"
 
 
@@ -79,6 +80,8 @@ def _check_fields(request: bytes, fields: list[bytes]) -> None:
         if key in seen and key in (b"content-length", b"transfer-encoding", b"host"):
             raise HeaderFault(400, f"{key.decode()} is given twice")
         seen[key] = value.strip(b" \t")
+    if not _HOST.fullmatch(seen.get(b"host", b"")):
+        raise HeaderFault(400, "host is no NAME or NAME:PORT")
     length, coding = seen.get(b"content-length"), seen.get(b"transfer-encoding")
     if length is not None and coding is not None:
         raise HeaderFault(400, "content-length and transfer-encoding are both given")

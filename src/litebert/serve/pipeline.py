@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litebert.serve.errors import HttpFault
+from litebert.serve.reading import told
 from litebert.serve.record_requests import FillMaskBody, NerBody, QaBody
 from litebert.serve.requests import Body, EmbedBody, PairInputs, PredictBody, SimilarityBody
 
@@ -42,7 +43,7 @@ def pipeline_body(sent: PipelineBody, model: str, info: dict[str, Any]) -> Body:
     Raises:
         HttpFault: it is none.
     """
-    told = sent.parameters or {}
+    given = sent.parameters or {}
     routes = info.get("routes", ())
     values: dict[str, Any] = {"inputs": sent.inputs, "model": model}
     kind: type[Body]
@@ -50,16 +51,16 @@ def pipeline_body(sent: PipelineBody, model: str, info: dict[str, Any]) -> Body:
         kind = SimilarityBody
     elif "/v1/qa" in routes:
         kind = QaBody
-        values |= _kept(told, {"top_k": "top_k"})
+        values |= _kept(given, {"top_k": "top_k"})
     elif "/v1/ner" in routes:
         kind = NerBody
     elif "/v1/fill-mask" in routes:
         kind = FillMaskBody
-        values |= _kept(told, {"top_k": "top_k"})
+        values |= _kept(given, {"top_k": "top_k"})
     elif "/predict" in routes:
         kind = NestedPredictBody
-        values |= _kept(told, {"top_k": "top_k"})
-        if told.get("function_to_apply") == "none":
+        values |= _kept(given, {"top_k": "top_k"})
+        if given.get("function_to_apply") == "none":
             values["raw_scores"] = True
     else:
         kind = EmbedBody
@@ -67,10 +68,8 @@ def pipeline_body(sent: PipelineBody, model: str, info: dict[str, Any]) -> Body:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise HttpFault(422, f"{place}: {first['msg']}") from error
+        raise HttpFault(422, told(error, kind)) from error
 
 
-def _kept(told: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {ours: told[theirs] for theirs, ours in names.items() if told.get(theirs) is not None}
+def _kept(given: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    return {ours: given[theirs] for theirs, ours in names.items() if given.get(theirs) is not None}

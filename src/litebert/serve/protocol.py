@@ -17,7 +17,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from litebert.serve.header_rules import HeaderFault, check_header
+from litebert.serve.door import LINGER_BYTES, Door
+from litebert.serve.message import GuardedMessages
 
 __all__ = ["ConnectionLimits", "guarded_protocol"]
 
@@ -29,7 +30,7 @@ class ConnectionLimits:
     Attributes:
         header_bytes: of a header.
         header_seconds: from its first byte, or the connection, to its end.
-        body_rate: bytes of a body in a second, on average.
+        body_rate: bytes of a body in a second, on average of each `header_seconds`.
         send_seconds: that a client may take nothing of an answer.
         connections: at once.
     """
@@ -39,29 +40,6 @@ class ConnectionLimits:
     body_rate: int = 1024
     send_seconds: float = 30.0
     connections: int = 1000
-
-
-class _Connection(h11.Connection):
-    """h11's parser behind our own look at the header."""
-
-    def __init__(self, header_bytes: int) -> None:
-        super().__init__(h11.SERVER, max_incomplete_event_size=max(header_bytes + 4, 1 << 14))
-        self._header_bytes = header_bytes
-        self.fault: HeaderFault | None = None
-
-    def next_event(self) -> Any:
-        """Return the next event of the stream.
-
-        Raises:
-            RemoteProtocolError: the client breaks the rules, ours or those of h11.
-        """
-        if self.their_state is h11.IDLE and self.our_state is h11.IDLE:
-            try:
-                check_header(self.trailing_data[0], self._header_bytes)
-            except HeaderFault as fault:
-                self.fault = fault
-                raise h11.RemoteProtocolError(str(fault), fault.status) from fault
-        return super().next_event()
 
 
 def guarded_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
@@ -78,37 +56,57 @@ class _GuardedProtocol(H11Protocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.conn: _Connection = _Connection(self.bounds.header_bytes)
+        self.conn: GuardedMessages = GuardedMessages(self.bounds.header_bytes)
+        self.transport: Door
+        self._waiting_since = monotonic()
         self._header_timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
-        self._body_bytes, self._body_start = 0, 0.0
+        self._body_bytes, self._body_start, self._unwanted_bytes = 0, 0.0, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, if there is room."""
-        super().connection_made(transport)
+        door = Door(
+            transport,
+            seconds=self.bounds.send_seconds,
+            is_sending=lambda: self.conn.their_state is h11.SEND_BODY,
+        )
+        super().connection_made(door)  # type: ignore[arg-type]
         if len(self.connections) > self.bounds.connections:
-            transport.abort()
-            return
+            self._make_room()
         self._start_header_timer()
+
+    def _make_room(self) -> None:
+        """End the connection that has asked for nothing for longest: who holds many must not lock out others."""
+        idle = [c for c in self.connections if isinstance(c, _GuardedProtocol) and c.is_idle]
+        min(idle, key=lambda c: c._waiting_since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget everything."""
         for timer in (self._header_timer, self._body_timer, self._send_timer):
             if timer is not None:
                 timer.cancel()
+        self.transport.forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
+        if self.transport.is_lingering:
+            self.transport.throw_away(data)
         if self.transport.is_closing():
             return
         self._body_bytes += len(data)
         super().data_received(data)
         self._look()
+        if self._has_asked and self.cycle.response_complete:
+            # Answered before it was all sent; who sends on for ever is not waited for.
+            self._unwanted_bytes += len(data)
+            if self._unwanted_bytes > LINGER_BYTES:
+                self.transport.abort()
 
     def on_response_complete(self) -> None:
         """Go on with the next request of the connection."""
+        self._unwanted_bytes, self._waiting_since = 0, monotonic()
         super().on_response_complete()
         if not self.transport.is_closing():
             self._look()
@@ -127,8 +125,7 @@ class _GuardedProtocol(H11Protocol):
 
     def shutdown(self) -> None:
         """Close when nothing is to be answered, also nothing that has come and was not read yet."""
-        is_idle = not self._has_asked or self.cycle.response_complete
-        if is_idle and not self.transport.is_closing() and self._has_unread():
+        if self.is_idle and not self.transport.is_closing() and self._has_unread():
             self.loop.call_later(0.02, self.shutdown)
             return
         if not self.transport.is_closing():
@@ -138,6 +135,11 @@ class _GuardedProtocol(H11Protocol):
         """Tell what is wrong, and close."""
         fault = self.conn.fault
         self._refuse(400 if fault is None else fault.status, msg if fault is None else str(fault))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that was asked is to be answered."""
+        return not self._has_asked or self.cycle.response_complete
 
     @property
     def _has_asked(self) -> bool:
@@ -160,7 +162,12 @@ class _GuardedProtocol(H11Protocol):
             if self.conn.trailing_data[0]:
                 self._start_header_timer()
             elif self._has_asked:
-                self._stop_header_timer()  # uvicorn's clock for idle connections runs
+                self._stop_header_timer()
+                if self.timeout_keep_alive_task is None:
+                    # Stopped by what came of a body after its answer, and not started again.
+                    self.timeout_keep_alive_task = self.loop.call_later(
+                        self.timeout_keep_alive, self.timeout_keep_alive_handler
+                    )
             return
         self._stop_header_timer()
         if state is h11.SEND_BODY:
@@ -190,18 +197,20 @@ class _GuardedProtocol(H11Protocol):
         if self.conn.trailing_data[0]:
             self._refuse(408, "the header took too long")
         else:
-            self.transport.close()
+            self.transport.end()
 
     def _weigh_body(self) -> None:
-        """Give up a body that comes too slowly."""
+        """Give up a body that comes too slowly now, however fast it began."""
         self._body_timer = None
-        if self._body_bytes < self.bounds.body_rate * (monotonic() - self._body_start):
+        now = monotonic()
+        if self._body_bytes < self.bounds.body_rate * (now - self._body_start):
             self._refuse(408, "the body took too long")
             return
-        self._body_timer = self.loop.call_later(1.0, self._weigh_body)
+        self._body_start, self._body_bytes = now, 0
+        self._body_timer = self.loop.call_later(self.bounds.header_seconds, self._weigh_body)
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer without the app, and close; within an answer just close."""
+        """Answer without the app, and close; within an answer, or behind that of a body, just close."""
         self._stop_header_timer()
         self._stop_body_timer()
         cycle = self.cycle
@@ -209,12 +218,16 @@ class _GuardedProtocol(H11Protocol):
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:
-                self.transport.close()
+                self.transport.end()
                 return
+        elif self._has_asked and self.conn.our_state is h11.DONE:
+            self.transport.end()
+            return
         body = json.dumps({"error": message, "error_type": "Validation"}).encode("ascii")
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
             f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
-        self.transport.close()
+        # Who is too slow has been waited for; who is wrong may still be sending.
+        self.transport.end() if status == 408 else self.transport.linger()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from litebert.serve.errors import HttpFault
 from litebert.serve.service import ClientGoneError
 
-__all__ = ["MOST_VALUES", "TIMEOUT_HEADER", "BodyReader", "parse", "timeout_of"]
+__all__ = ["MOST_VALUES", "TIMEOUT_HEADER", "BodyReader", "parse", "timeout_of", "told"]
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -24,6 +26,19 @@ _MOST_FAULTS: Final = 3
 MOST_VALUES: Final = 60_000
 """Of a body: what is parsed in a few hundredths of a second at most, whatever it is."""
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+SILENT_SECONDS: Final = 1.0
+"""After which a body that does not go on gives its place to others."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A body that is being read."""
+
+    clock: asyncio.Timeout
+    last: float
+    held: int = 0
 
 
 class BodyReader:
@@ -38,7 +53,7 @@ class BodyReader:
             seconds: for a body.
         """
         self._most, self._most_together, self._seconds = most, most_together, seconds
-        self._held = 0
+        self._readings: set[_Reading] = set()
 
     async def read(self, request: Request) -> bytes:
         """Return the body.
@@ -52,20 +67,17 @@ class BodyReader:
         if length.isdecimal() and int(length) > self._most:
             raise _too_large(self._most)
         parts: list[bytes] = []
-        total = 0
+        clock = asyncio.timeout(self._seconds)
+        reading = _Reading(clock, monotonic())
+        self._readings.add(reading)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with clock:
                 async for part in request.stream():
-                    total += len(part)
-                    self._held += len(part)
-                    if total > self._most:
+                    reading.held += len(part)
+                    reading.last = monotonic()
+                    if reading.held > self._most:
                         raise _too_large(self._most)
-                    if self._held > self._most_together:
-                        raise HttpFault(
-                            429,
-                            "the server reads more requests than it can hold; try again later",
-                            headers={"retry-after": "1", "connection": "close"},
-                        )
+                    self._require_room(reading)
                     parts.append(part)
         except ClientDisconnect as error:
             raise ClientGoneError from error
@@ -74,8 +86,25 @@ class BodyReader:
                 408, "the body took too long", headers={"connection": "close"}
             ) from error
         finally:
-            self._held -= total
+            self._readings.discard(reading)
         return b"".join(parts)
+
+    def _require_room(self, reading: _Reading) -> None:
+        """Take room from bodies that do not go on, if there is too little.
+
+        Raises:
+            HttpFault: there are none.
+        """
+        while sum(other.held for other in self._readings) > self._most_together:
+            oldest = min(self._readings, key=lambda other: other.last)
+            if reading.last - oldest.last < SILENT_SECONDS:
+                raise HttpFault(
+                    429,
+                    "the server reads more requests than it can hold; try again later",
+                    headers={"retry-after": "1", "connection": "close"},
+                )
+            self._readings.discard(oldest)
+            oldest.clock.reschedule(reading.last)  # its time is over
 
 
 def _require_json(request: Request) -> None:
@@ -102,8 +131,7 @@ def parse(kind: type[B], raw: bytes) -> B:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        raise HttpFault(422, "; ".join(_told(faults, kind)[:_MOST_FAULTS])) from error
+        raise HttpFault(422, told(error, kind)) from error
 
 
 def _require_few_values(raw: bytes) -> None:
@@ -148,10 +176,10 @@ def timeout_of(request: Request) -> float | None:
     return seconds
 
 
-def _told(faults: list[Any], kind: type[BaseModel]) -> list[str]:
-    """Faults in words, without what was sent."""
+def told(error: ValidationError, kind: type[BaseModel]) -> str:
+    """Return the first faults in words, without what was sent."""
     found: list[str] = []
-    for fault in faults:
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(
             str(part) for part in fault["loc"] if isinstance(part, int) or part.isidentifier()
         )
@@ -160,7 +188,7 @@ def _told(faults: list[Any], kind: type[BaseModel]) -> list[str]:
             found.append(f"{place[:60]}: not known here; known: {known}")
         else:
             found.append(f"{place[:60] or 'body'}: {fault['msg'].removeprefix('Value error, ')}")
-    return list(dict.fromkeys(found))
+    return "; ".join(list(dict.fromkeys(found))[:_MOST_FAULTS])
 
 
 def _too_large(most: int) -> HttpFault:

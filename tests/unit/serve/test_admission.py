@@ -47,6 +47,17 @@ def test_a_large_request_alone_is_let_in() -> None:
     Admission(most=10, most_seconds=0.1).enter("a", "m", 1e6, 10)
 
 
+def test_a_request_may_wait_as_long_as_it_takes_itself() -> None:
+    admission = Admission(most=10, most_seconds=0.1)
+    admission.enter("a", "m", 3000, 1000)
+    admission.enter("b", "m", 3000, 1000)
+    with pytest.raises(OverloadedError):
+        admission.enter("c", "m", 3000, 1000)
+    with pytest.raises(OverloadedError):
+        admission.enter("a", "m", 110, 1000)
+    admission.enter("c", "m", 40, 1000)
+
+
 def test_a_small_request_does_not_wait_for_a_large_one_to_end() -> None:
     admission = Admission(most=10, most_seconds=60)
     admission.enter("a", "m", 10_000, 1000)
