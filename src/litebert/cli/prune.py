@@ -51,6 +51,11 @@ def prune(
     train: Path | None = typer.Option(
         None, "--train", help="Labelled data for importance and healing; default: --data, unhealed."
     ),
+    texts: list[Path] | None = typer.Option(
+        None,
+        "--texts",
+        help="Plain texts for importance in a model of vectors, without labels. For each file.",
+    ),
     epochs: float = typer.Option(2.0, "--epochs", min=0.0, help="Epochs of healing; 0: none."),
     heal: Healing = typer.Option(
         Healing.labels,
@@ -87,6 +92,7 @@ def prune(
         vocab=tuple(vocab or ()),
         vocab_size=vocab_size,
         train=train,
+        texts=tuple(texts or ()),
         heal=healing,
         is_taught=heal is Healing.distill,
         examples=examples,

@@ -19,7 +19,7 @@ from litebert.model.resharing import set_depth
 from litebert.recipes.compress_heal import HealOptions, heal
 from litebert.recipes.compress_measure import MeasureOptions
 from litebert.recipes.compress_step import StepResult, carry_files, run_step
-from litebert.recipes.prune_data import corpus_texts, labelled_texts, task_losses
+from litebert.recipes.prune_data import corpus_texts, labelled_texts, task_losses, vector_losses
 from litebert.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class PruneJob:
         vocab_size: pieces that stay, the most frequent in `vocab`, or the first of the vocabulary where
             there are no such files; None: all that the texts of `vocab` have.
         train: labelled data for importance and healing; None: those that are measured on.
+        texts: plain texts for importance in a model of vectors, instead of labelled data.
         heal: how to train on afterwards; None: no healing.
         is_taught: whether healing learns from the answers of the unpruned model too.
         examples: examples that importance is measured on, >= 1.
@@ -60,6 +61,7 @@ class PruneJob:
     vocab: tuple[Path, ...] = ()
     vocab_size: int | None = None
     train: Path | None = None
+    texts: tuple[Path, ...] = ()
     heal: HealOptions | None = None
     is_taught: bool = False
     examples: int = EXAMPLES
@@ -76,10 +78,10 @@ class PruneJob:
             )
         if self.examples < 1:
             raise SettingsError(f"examples is {self.examples}; allowed are 1 and more")
-        if self.needs_scores and self.labelled is None:
+        if self.needs_scores and self.labelled is None and not self.texts:
             raise SettingsError(
                 "which heads and FFN units matter is measured on labelled data; give them with --train or "
-                "--data"
+                "--data, or plain texts (--texts) where the model gives vectors"
             )
 
     @property
@@ -174,7 +176,11 @@ def _cut_blocks(
         0,
     )
     labelled, evaluation = job.labelled, job.measure.evaluation
-    if job.needs_scores and labelled is not None:
+    if job.needs_scores and job.texts:
+        if not isinstance(model, AlbertWithHead):
+            raise SettingsError(f"{source} has no head that gives vectors; fold or distil it first")
+        scores = taylor_importance(model, vector_losses(source, model, job.texts, job.examples))
+    elif job.needs_scores and labelled is not None:
         if not isinstance(model, AlbertWithHead):
             raise SettingsError(
                 f"{source} has no head with a loss, so nothing says which heads and units matter; train "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import numpy as np
 import torch
+from torch.nn import functional
 
 from litebert.checkpoint.files import TASK_FILE
 from litebert.data.batch import EncodedExample, collate
@@ -15,6 +18,7 @@ from litebert.data.examples import example_texts, make_examples
 from litebert.data.readers import ReadOptions
 from litebert.data.sources import load_source
 from litebert.errors import DataError, SettingsError
+from litebert.model.packing import Packing
 from litebert.recipes.record_predict import kind_of
 from litebert.tasks.base import load_task
 from litebert.tasks.classification import SequenceClassification
@@ -26,10 +30,14 @@ if TYPE_CHECKING:
     from litebert.model.albert import AlbertWithHead
     from litebert.tasks.records import RecordTask
 
-__all__ = ["corpus_texts", "labelled_texts", "task_losses"]
+__all__ = ["corpus_texts", "labelled_texts", "task_losses", "vector_losses"]
 
 BATCH: Final = 8
 """Examples of a batch: few, so that gains and losses of different examples do not cancel."""
+READ_LINES: Final = 20_000
+"""Lines of plain text that texts are drawn from."""
+TEXT_TOKENS: Final = 64
+"""Tokens that are read of one of them."""
 CPU: Final = torch.device("cpu")
 
 
@@ -51,8 +59,8 @@ def task_losses(
     """
     if model.head == "embedding":
         raise SettingsError(
-            "vectors have no loss of their own, so heads and FFN units cannot be scored; prune the "
-            "encoder with a task that has one, or prune vocabulary and depth"
+            "vectors have no loss of their own, so labels do not say which heads and FFN units matter; "
+            "give plain texts (--texts): what the vectors of the texts feel is measured then"
         )
     encoded = _encoded(folder, data, kind)
     step = max(1, len(encoded) // limit)
@@ -65,6 +73,45 @@ def task_losses(
             return sum((term.mean for term in loss(model, batch)), torch.zeros(()))
 
         yield run, batch.packing.num_tokens
+
+
+def vector_losses(
+    folder: Path, model: AlbertWithHead, paths: Sequence[Path], limit: int
+) -> Iterator[tuple[Callable[[], torch.Tensor], int]]:
+    """Yield (random projection of a text's unit vector, its tokens), `limit` of them at most.
+
+    To first order the gradient of a factor is how far the vector moves without what it belongs to.
+
+    Args:
+        folder: model folder, with tokenizer.
+        model: its model, which gives vectors.
+        paths: plain texts; a line is a text, and its first tokens are read.
+        limit: projections; texts are drawn from the first lines.
+
+    Raises:
+        SettingsError: a model with another head, whose loss says more.
+        DataError: no text.
+    """
+    if model.head != "embedding":
+        raise SettingsError(
+            f"the model has the head {model.head!r}, whose own loss says what matters; give labelled data "
+            "with --data or --train instead of --texts"
+        )
+    tokenizer = Tokenizer.from_pretrained(folder)
+    lines = [line for line in islice(corpus_texts(paths), READ_LINES) if line.strip()]
+    if not lines:
+        raise DataError("holds no text; give lines of plain text", path=paths[0])
+    rng = np.random.default_rng(0)
+    generator = torch.Generator().manual_seed(0)
+    for number in rng.permutation(len(lines))[:limit].tolist():
+        ids = torch.tensor(tokenizer.encode(lines[number], max_length=TEXT_TOKENS).ids)
+        drawn = torch.randn(model.config.hidden_size, generator=generator)
+
+        def run(ids: torch.Tensor = ids, drawn: torch.Tensor = drawn) -> torch.Tensor:
+            output = model.model.forward_packed(ids, Packing.from_lengths([len(ids)]))
+            return functional.normalize(output.last_hidden_state.mean(0), dim=-1) @ drawn
+
+        yield run, len(ids)
 
 
 def corpus_texts(paths: Sequence[Path]) -> Iterator[str]:

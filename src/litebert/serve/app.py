@@ -23,7 +23,7 @@ from litebert.serve.page_files import add_page, page_paths
 from litebert.serve.pipeline import PipelineBody, pipeline_body
 from litebert.serve.reading import BodyReader, parse, timeout_of
 from litebert.serve.requests import Body
-from litebert.serve.responses import described
+from litebert.serve.responses import described, described_status
 from litebert.serve.service import ClientGoneError, Service
 from litebert.serve.settings import is_loopback
 from litebert.serve.status import info, model_list
@@ -68,14 +68,17 @@ def make_app(service: Service) -> Guard:
         most_together=limits.max_reading_bytes,
         seconds=limits.timeout_seconds,
     )
+    names = list(service.models)
     for path, kind in BODIES.items():
-        extra = described(path, kind)
+        extra = described(path, kind, names)
         app.add_api_route(path, _route(service, reader, kind), methods=["POST"], **extra)
     for path, handler in (
         ("/", _pipeline(service, reader)),
         (MODEL_ROUTE, _named_pipeline(service, reader)),
     ):
-        app.add_api_route(path, handler, methods=["POST"], **described(path, PipelineBody))
+        app.add_api_route(
+            path, handler, methods=["POST"], **described(path, PipelineBody, list(service.models))
+        )
     _add_status(app, service)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_bug)
@@ -91,7 +94,7 @@ def make_app(service: Service) -> Guard:
         )
     settings = service.settings
     is_local = is_loopback(settings.host) and not service.keys.are_needed
-    names = {"localhost", "127.0.0.1", "::1", settings.host.lower(), *settings.allowed_hosts}
+    hosts = {"localhost", "127.0.0.1", "::1", settings.host.lower(), *settings.allowed_hosts}
     return Guard(
         inner,
         keys=service.keys,
@@ -100,7 +103,7 @@ def make_app(service: Service) -> Guard:
         routes=[*BODIES, "/", "/openapi.json", *STATUS],
         prefixes={"/models/": MODEL_ROUTE},
         page=page_paths(),
-        hosts=names if is_local else None,
+        hosts=hosts if is_local else None,
     )
 
 
@@ -211,7 +214,8 @@ def _add_status(app: FastAPI, service: Service) -> None:
         (("/metrics",), metrics),
     ):
         for path in paths:
-            app.add_api_route(path, handle, methods=["GET"], response_model=None, tags=["status"])
+            extra = described_status(path, list(service.models))
+            app.add_api_route(path, handle, methods=["GET"], **extra)
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

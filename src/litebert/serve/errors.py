@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-__all__ = ["HttpFault", "fault_response"]
+__all__ = ["OPENAI_PATHS", "HttpFault", "fault_response"]
 
 KINDS: Final = {
     400: "Empty",
@@ -26,6 +26,9 @@ KINDS: Final = {
     503: "Unhealthy",
     504: "Timeout",
 }
+
+OPENAI_PATHS: Final = frozenset({"/v1/embeddings", "/embeddings", "/v1/models"})
+"""Routes whose faults have the shape of OpenAI."""
 
 
 class HttpFault(Exception):  # noqa: N818 - it is an answer as much as a fault
@@ -55,7 +58,7 @@ class HttpFault(Exception):  # noqa: N818 - it is an answer as much as a fault
 def fault_response(fault: HttpFault, path: str) -> Response:
     """Return a fault in the shape of the route's family: that of OpenAI below /v1/embeddings, else TEI's."""
     body: dict[str, Any]
-    if path in ("/v1/embeddings", "/embeddings", "/v1/models"):
+    if path in OPENAI_PATHS:
         body = {"message": fault.message, "code": fault.status, "type": fault.kind}
     else:
         body = {"error": fault.message, "error_type": fault.kind}

@@ -57,8 +57,8 @@ class _GuardedProtocol(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn: GuardedMessages = GuardedMessages(self.bounds.header_bytes)
-        self.transport: Door
-        self._waiting_since = monotonic()
+        self._door: Door
+        self.waiting_since = monotonic()
         self._header_timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
@@ -66,33 +66,35 @@ class _GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, if there is room."""
-        door = Door(
+        self._door = Door(
             transport,
             seconds=self.bounds.send_seconds,
             is_sending=lambda: self.conn.their_state is h11.SEND_BODY,
         )
-        super().connection_made(door)  # type: ignore[arg-type]
+        super().connection_made(self._door)  # type: ignore[arg-type]
         if len(self.connections) > self.bounds.connections:
             self._make_room()
         self._start_header_timer()
 
     def _make_room(self) -> None:
         """End the connection that has asked for nothing for longest: who holds many must not lock out others."""
-        idle = [c for c in self.connections if isinstance(c, _GuardedProtocol) and c.is_idle]
-        min(idle, key=lambda c: c._waiting_since).transport.abort()
+        idle: list[_GuardedProtocol] = [
+            c for c in self.connections if isinstance(c, _GuardedProtocol) and c.is_idle
+        ]
+        min(idle, key=lambda c: c.waiting_since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget everything."""
         for timer in (self._header_timer, self._body_timer, self._send_timer):
             if timer is not None:
                 timer.cancel()
-        self.transport.forget()
+        self._door.forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
-        if self.transport.is_lingering:
-            self.transport.throw_away(data)
+        if self._door.is_lingering:
+            self._door.throw_away(data)
         if self.transport.is_closing():
             return
         self._body_bytes += len(data)
@@ -106,7 +108,7 @@ class _GuardedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next request of the connection."""
-        self._unwanted_bytes, self._waiting_since = 0, monotonic()
+        self._unwanted_bytes, self.waiting_since = 0, monotonic()
         super().on_response_complete()
         if not self.transport.is_closing():
             self._look()
@@ -197,7 +199,7 @@ class _GuardedProtocol(H11Protocol):
         if self.conn.trailing_data[0]:
             self._refuse(408, "the header took too long")
         else:
-            self.transport.end()
+            self._door.end()
 
     def _weigh_body(self) -> None:
         """Give up a body that comes too slowly now, however fast it began."""
@@ -218,10 +220,10 @@ class _GuardedProtocol(H11Protocol):
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:
-                self.transport.end()
+                self._door.end()
                 return
         elif self._has_asked and self.conn.our_state is h11.DONE:
-            self.transport.end()
+            self._door.end()
             return
         body = json.dumps({"error": message, "error_type": "Validation"}).encode("ascii")
         head = (
@@ -230,4 +232,4 @@ class _GuardedProtocol(H11Protocol):
         )
         self.transport.write(head.encode("ascii") + body)
         # Who is too slow has been waited for; who is wrong may still be sending.
-        self.transport.end() if status == 408 else self.transport.linger()
+        self._door.end() if status == 408 else self._door.linger()

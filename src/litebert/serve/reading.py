@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -104,7 +105,8 @@ class BodyReader:
                     headers={"retry-after": "1", "connection": "close"},
                 )
             self._readings.discard(oldest)
-            oldest.clock.reschedule(reading.last)  # its time is over
+            with contextlib.suppress(RuntimeError):  # it is just ending
+                oldest.clock.reschedule(reading.last)
 
 
 def _require_json(request: Request) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
+from starlette.responses import PlainTextResponse
 
-__all__ = ["described"]
+from litebert.serve.errors import OPENAI_PATHS
+
+__all__ = ["described", "described_status"]
 
 _FAULT: Final = {
     "type": "object",
@@ -86,12 +90,62 @@ _ANSWERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 
 
-def described(path: str, kind: type[BaseModel]) -> dict[str, Any]:
-    """Return what `add_api_route` takes to describe a route."""
+_STATE: Final = {
+    "type": "object",
+    "properties": {"status": {"type": "string"}},
+    "required": ["status"],
+}
+_STATUS: Final[dict[str, dict[int, tuple[str, Any]]]] = {
+    "/health": {200: ("It lives", _STATE), 503: ("An engine cannot be started any more", _STATE)},
+    "/ping": {200: ("It lives", _STATE), 503: ("An engine cannot be started any more", _STATE)},
+    "/ready": {200: ("Requests are welcome", _STATE), 503: ("Loading or ending", _STATE)},
+    "/info": {200: ("Model, task and limits", {"type": "object"}), 404: ("No such model", _FAULT)},
+    "/v1/models": {200: ("The models that are served", {"type": "object"})},
+}
+"""Answers of the routes that say something about the server; probes are open to all."""
+
+
+def described_status(path: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return what `add_api_route` takes to describe a route that says something about the server.
+
+    Args:
+        path: of the route.
+        names: of the models.
+    """
+    if path == "/metrics":
+        good = {"text/plain": {"schema": {"type": "string"}}}
+        answers: dict[int | str, Any] = {200: {"description": "For Prometheus", "content": good}}
+    else:
+        answers = {
+            status: {"description": text, "content": {"application/json": {"schema": schema}}}
+            for status, (text, schema) in _STATUS[path].items()
+        }
+    fault = _fault(path)
+    for status in (401, 403) if path not in ("/health", "/ping", "/ready") else (403,):
+        content = {"application/json": {"schema": fault}}
+        answers[status] = {"description": _FAULTS[status], "content": content}
+    found: dict[str, Any] = {"response_model": None, "tags": ["status"], "responses": answers}
+    if path == "/metrics":
+        found["response_class"] = PlainTextResponse
+    if path == "/info":
+        name = {"name": "model", "in": "query", "required": False, "schema": _name(names)}
+        found["openapi_extra"] = {"parameters": [name]}
+    return found
+
+
+def described(path: str, kind: type[BaseModel], names: Sequence[str]) -> dict[str, Any]:
+    """Return what `add_api_route` takes to describe a route.
+
+    Args:
+        path: of the route.
+        kind: of its body.
+        names: of the models.
+    """
     summary, answer = _ANSWERS[path]
-    fault = _OPENAI_FAULT if path in ("/v1/embeddings", "/embeddings") else _FAULT
+    fault = _fault(path)
     schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
     schema = _inlined(schema, schema.pop("$defs", {}))
+    schema["properties"]["model"] = {"anyOf": [_name(names), {"type": "null"}], "default": None}
     faults = {
         status: {"description": text, "content": {"application/json": {"schema": fault}}}
         for status, text in _FAULTS.items()
@@ -107,6 +161,14 @@ def described(path: str, kind: type[BaseModel]) -> dict[str, Any]:
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
         },
     }
+
+
+def _name(names: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(names), "description": "Name of a model"}
+
+
+def _fault(path: str) -> dict[str, Any]:
+    return _OPENAI_FAULT if path in OPENAI_PATHS else _FAULT
 
 
 def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:

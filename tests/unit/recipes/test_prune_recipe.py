@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.bert_folders import WORDS, make_bert
 from typer.testing import CliRunner
 
 from litebert.checkpoint.folder import load_model
+from litebert.checkpoint.saving import save_model
 from litebert.cli import app
 from litebert.errors import SettingsError
 from litebert.recipes.compress_heal import HealOptions
@@ -156,3 +158,42 @@ def test_folders_without_a_task_are_not_scored(
     job = PruneJob(MeasureOptions(rounds=1), ffn=8, train=table)
     with pytest.raises(SettingsError, match=r"has no task\.json"):
         prune_folder(bare, tmp_path / "small", job)
+
+
+def test_vectors_are_pruned_by_what_they_feel(tmp_path: Path) -> None:
+    bert, folded = tmp_path / "bert", tmp_path / "folded"
+    make_bert(bert)
+    text = tmp_path / "text.txt"
+    words = [word for word in WORDS if word.isalpha()]
+    text.write_text("\n\n".join(" ".join(words[n : n + 6]) for n in range(12)), encoding="utf-8")
+    assert CliRunner().invoke(app, ["fold", str(bert), "--out", str(folded)]).exit_code == 0
+    out = tmp_path / "narrow"
+    command = ["prune", str(folded), "--out", str(out), "--ffn", "12", "--texts", str(text)]
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)["steps"][-1]["facts"]
+    assert facts["importance_tokens"] > 0
+    assert load_model(out).config.intermediate_size == 12
+    # What is kept matters more than a share by chance, and a unit that nothing reads does not at all.
+    assert facts["unit_importance_kept"][0] > 12 / load_model(folded).config.intermediate_size
+    table = tmp_path / "rows.csv"
+    table.write_text("text,label\na,b\nb,c\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"vectors have no loss of their own.*--texts"):
+        job = PruneJob(MeasureOptions(), ffn=8, train=table)
+        prune_folder(folded, tmp_path / "labels", job)
+    encoder = tmp_path / "encoder"
+    save_model(load_model(folded).model, encoder, Tokenizer.from_pretrained(folded))
+    with pytest.raises(SettingsError, match="no head that gives vectors"):
+        prune_folder(encoder, tmp_path / "bare", PruneJob(MeasureOptions(), ffn=8, texts=(text,)))
+    text.write_text("\n\n", encoding="utf-8")
+    empty = CliRunner().invoke(app, [*command[:3], str(tmp_path / "none"), *command[4:]])
+    assert empty.exit_code == 65
+    assert "no text" in empty.output
+
+
+def test_texts_are_for_vectors_alone(model_dir: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the kettle is broken\n", encoding="utf-8")
+    job = PruneJob(MeasureOptions(), ffn=8, texts=(text,))
+    with pytest.raises(SettingsError, match="whose own loss says what matters"):
+        prune_folder(model_dir, tmp_path / "out", job)
