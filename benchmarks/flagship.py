@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.tasks import SPLIT, Row, ignore, settings_of
 from litebert.data.readers import ReadOptions
 from litebert.models import DEFAULT, locate
+from litebert.recipes.exit_run import set_exit
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.work import make_plan
 from litebert.recipes.plain_folder import plain_folder
@@ -131,6 +132,17 @@ def measure_vectors(given: argparse.Namespace, scratch: Path, known: dict[str, A
                 print(f"vectors {side} {name}: {known[side][name]:.4f}", flush=True)
 
 
+def measure_depths(given: argparse.Namespace, known: dict[str, float]) -> None:
+    """Fill `known` with the correlation on STS-B of the vectors after each depth."""
+    folder = locate(given.model)
+    for depth in range(1, Predictor.load(folder).model.config.num_hidden_layers + 1):
+        if str(depth) not in known:
+            model = Predictor.load(folder)
+            set_exit(model, folder, depth=depth)
+            known[str(depth)] = correlation(model, "STS-B", given.data)
+            print(f"depth {depth} STS-B: {known[str(depth)]:.4f}", flush=True)
+
+
 def summed_up(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return one entry a task: medians of each start, and the simple answers."""
     found: dict[str, dict[str, Any]] = {}
@@ -204,6 +216,16 @@ def page(results: dict[str, Any]) -> str:
         for side, values in vectors.items():
             shown = [f"{values[name]:.4f}" if name in values else "-" for name in VECTORS]
             lines.append(f"| {side} | {' | '.join(shown)} |")
+    depths = results.get("depths", {})
+    if depths:
+        lines += [
+            "",
+            "After each depth (nothing was trained for leaving early), STS-B:",
+            "",
+            f"| Depth | {' | '.join(depths)} |",
+            "|---|" + "---:|" * len(depths),
+            f"| Spearman | {' | '.join(f'{value:.3f}' for value in depths.values())} |",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -273,6 +295,7 @@ def main() -> None:
     if not given.page and not given.no_vectors:
         with tempfile.TemporaryDirectory() as scratch:
             measure_vectors(given, Path(scratch), known.setdefault("vectors", {}))
+        measure_depths(given, known.setdefault("depths", {}))
     keep()
 
 
