@@ -19,7 +19,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.attack.company import company
+from benchmarks.attack.ending import endings
+from benchmarks.attack.engine import killed_engines, reloads
+from benchmarks.attack.fuzz import fuzz
 from benchmarks.attack.raw import malformed
+from benchmarks.attack.slow import slow_clients
+from benchmarks.attack.soak import soak
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "serve-attack.json"
@@ -29,13 +35,22 @@ def parts(told: argparse.Namespace) -> dict[str, Callable[[Path], Awaitable[dict
     """Each part of the proof, by name."""
     return {
         "malformed": malformed,
+        "slow": slow_clients,
+        "fuzz": lambda root: fuzz(root, told.schemathesis),
+        "company": lambda root: company(root, told.folder),
+        "killed": killed_engines,
+        "reloads": reloads,
+        "endings": endings,
+        "soak": lambda root: soak(root, told.soak_seconds),
     }
 
 
 def faults(value: Any) -> int:
     """All requests of a row that were lost, wrong or hung."""
     if isinstance(value, dict):
-        here = sum(int(value[key]) for key in ("lost", "wrong", "hung") if isinstance(value.get(key), int))
+        here = sum(
+            int(value[key]) for key in ("lost", "wrong", "hung") if isinstance(value.get(key), int)
+        )
         return here + sum(faults(item) for item in value.values())
     return sum(map(faults, value)) if isinstance(value, list) else 0
 
@@ -68,7 +83,13 @@ def main() -> None:
             "seconds": round(time.time() - start, 1), "date": time.strftime("%Y-%m-%d"),
         }  # fmt: skip
         record(name, row)
-        print(name, json.dumps({key: value for key, value in row.items() if key != "rows"}, ensure_ascii=False), flush=True)
+        print(
+            name,
+            json.dumps(
+                {key: value for key, value in row.items() if key != "rows"}, ensure_ascii=False
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ async def ask(port: int, data: bytes, streams: Streams | None = None) -> tuple[A
         writer.write(data)
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")[:-2]
-        headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+        headers = {
+            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+        }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
     except BaseException:
         writer.close()
@@ -211,7 +213,9 @@ class Crowd:
                 return
             except (OSError, asyncio.IncompleteReadError) as error:
                 self.tally.lost += 1
-                self.tally.note(f"lost: {question.path} {'kept' if streams else 'new'}: {error!r:.200}")
+                self.tally.note(
+                    f"lost: {question.path} {'kept' if streams else 'new'}: {error!r:.200}"
+                )
                 streams = None
                 continue
             self._weigh(question, answer, time.perf_counter() - start)

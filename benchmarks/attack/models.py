@@ -12,7 +12,16 @@ from benchmarks.attack.clients import Question
 __all__ = ["KINDS", "make_models", "questions", "texts", "vectors"]
 
 KINDS = ("embed", "classify", "ner", "qa", "words")
-ODD = ("", " ", "\u00a0", "anna\u0301 near Berlin", "灯 lamp 🪔", "a" * 200, "the [MASK] near the [SEP]", "\u202elamp")
+ODD = (
+    "",
+    " ",
+    "\u00a0",
+    "anna\u0301 near Berlin",
+    "灯 lamp 🪔",
+    "a" * 200,
+    "the [MASK] near the [SEP]",
+    "\u202elamp",
+)
 
 
 def make_models(root: Path) -> dict[str, Path]:

@@ -1,5 +1,7 @@
 """Requests that are none, byte by byte: what comes back, and whether the connection is closed."""
 
+# ruff: noqa: E501 - a row of the table is a line
+
 from __future__ import annotations
 
 import asyncio
@@ -41,7 +43,6 @@ CHUNKED = post("Transfer-Encoding: chunked")
 ONE = f"{len(BODY):x}\r\n".encode() + BODY + b"\r\n"
 HIDDEN = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-Row = tuple[str, bytes | str | float | Sequence[Any], str]
 ROWS: list[tuple[str, list[Any], str]] = [
     # Name; what is sent (bytes, seconds of silence, half-close, reset); statuses that may come, in order.
     ("a good request", [GOOD], "200"),
@@ -62,7 +63,7 @@ ROWS: list[tuple[str, list[Any], str]] = [
     ("a length beyond 64 bits", [post("Content-Length: 99999999999999999999") + BODY], "400"),
     ("a huge length", [post("Content-Length: 999999999999999") + BODY], "413"),
     ("a space before the colon", [post("Content-Length : 17") + BODY], "400"),
-    ("a length that is too small", [post("Content-Length: 5") + BODY], "400 400|400"),
+    ("a length that is too small", [post("Content-Length: 5") + BODY], "400 400|400 408"),
     ("a length that is too large", [post("Content-Length: 99") + BODY], "408"),
     ("coding twice", [post("Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + ONE], "400"),
     ("chunked, chunked", [post("Transfer-Encoding: chunked, chunked") + ONE], "400"),
@@ -167,11 +168,13 @@ ROWS: list[tuple[str, list[Any], str]] = [
     ("half a pair", [post("Content-Length: 19") + b'{"inputs":"\\ud800"}'], "400|422"),
     ("NaN", [post("Content-Length: 26") + b'{"inputs":"a","depth":NaN}'], "400"),
     ("a mark of byte order", [post("Content-Length: 20") + b"\xef\xbb\xbf" + BODY], "400"),
-    ("many ranges of a page", [head("GET / HTTP/1.1", "Range: bytes=" + ",".join(f"{n}-{n + 9}" for n in range(2000)))], "200|206|416|400"),
+    ("many ranges of a page", [head("GET / HTTP/1.1", "Range: bytes=" + ",".join(f"{n}-{n + 9}" for n in range(1200)))], "200|206|416|400"),
 ]  # fmt: skip
 
 
-def send(port: int, steps: Sequence[Any], wait: float = CLOSE_SECONDS) -> tuple[list[int], float | None]:
+def send(
+    port: int, steps: Sequence[Any], wait: float = CLOSE_SECONDS
+) -> tuple[list[int], float | None]:
     """Send step by step; return the statuses that came, and the seconds until the server closed, if it did.
 
     Raises:
@@ -232,7 +235,13 @@ def statuses(data: bytes) -> list[int]:
 async def malformed(root: Path) -> dict[str, Any]:
     """Send every row while ordinary clients go on."""
     folders = make_models(root)
-    server = Server(*(f"{k}={v}" for k, v in folders.items()), "--set", "header_seconds=1", "--set", "watch=false")
+    server = Server(
+        *(f"{k}={v}" for k, v in folders.items()),
+        "--set",
+        "header_seconds=1",
+        "--set",
+        "watch=false",
+    )
     rows: dict[str, Any] = {}
     hung = wrong = 0
     try:
@@ -251,7 +260,10 @@ async def malformed(root: Path) -> dict[str, Any]:
                 is_right = told in expected.split("|")
                 wrong += not is_right
                 hung += seconds is None
-                rows[name] = {"came": told, "closed_after": None if seconds is None else round(seconds, 2)}
+                rows[name] = {
+                    "came": told,
+                    "closed_after": None if seconds is None else round(seconds, 2),
+                }
                 if not is_right:
                     rows[name]["expected"] = expected
         code = server.end()

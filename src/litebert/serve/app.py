@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -23,7 +25,7 @@ from litebert.serve.page_files import add_page, page_paths
 from litebert.serve.pipeline import PipelineBody, pipeline_body
 from litebert.serve.reading import BodyReader, parse, timeout_of
 from litebert.serve.requests import Body
-from litebert.serve.responses import described, described_status
+from litebert.serve.responses import PAGE_ROUTE, described, described_status
 from litebert.serve.service import ClientGoneError, Service
 from litebert.serve.settings import is_loopback
 from litebert.serve.status import info, model_list
@@ -57,9 +59,7 @@ def make_app(service: Service) -> Guard:
         title="litebert",
         version=__version__,
         summary="A text encoder as a service.",
-        docs_url="/docs" if service.settings.docs else None,
-        redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,  # written once instead of for each request
         redirect_slashes=False,  # its address would be made of what the client calls this server
     )
     limits = service.settings
@@ -82,6 +82,7 @@ def make_app(service: Service) -> Guard:
     _add_status(app, service)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_bug)
+    _add_document(app, has_docs=service.settings.docs)
     add_page(app.router)
     inner: ASGIApp = app
     if service.settings.cors_allow_origin:
@@ -216,6 +217,24 @@ def _add_status(app: FastAPI, service: Service) -> None:
         for path in paths:
             extra = described_status(path, list(service.models))
             app.add_api_route(path, handle, methods=["GET"], **extra)
+
+
+def _add_document(app: FastAPI, *, has_docs: bool) -> None:
+    """Add the description of all routes that are there."""
+    document = app.openapi()
+    if page_paths():
+        document["paths"]["/"]["get"] = PAGE_ROUTE
+    body = to_json(document)
+
+    async def openapi(_: Request) -> Response:
+        return Response(body, media_type="application/json")
+
+    async def docs(_: Request) -> Response:
+        return get_swagger_ui_html(openapi_url="/openapi.json", title="litebert")
+
+    app.add_route("/openapi.json", openapi, include_in_schema=False)
+    if has_docs:
+        app.add_route("/docs", docs, include_in_schema=False)
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

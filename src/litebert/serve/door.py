@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -73,7 +75,14 @@ class Door:
         """Take what comes after the end."""
         self._thrown += len(data)
         if self._thrown > LINGER_BYTES:
-            self._transport.abort()
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Drop it with all that was not taken; an ordinary close would leave that to the system, for minutes."""
+        sock = self._transport.get_extra_info("socket")
+        with contextlib.suppress(OSError, AttributeError):  # it has gone already
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
 
     def forget(self) -> None:
         """It is closed: no clock runs any more."""
@@ -82,4 +91,4 @@ class Door:
 
     def _give_up_after(self, seconds: float) -> None:
         self.forget()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.give_up)

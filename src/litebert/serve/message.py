@@ -65,7 +65,7 @@ class GuardedMessages(h11.Connection):
             self._is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
             self._chunks = 0
         elif isinstance(event, h11.Data):
-            self._chunks += event.chunk_start
+            self._chunks += event.chunk_end
             if self._chunks > MOST_CHUNKS:
                 raise HeaderFault(400, f"the body has more than {MOST_CHUNKS} chunks")
         elif isinstance(event, h11.EndOfMessage) and self._is_chunked:

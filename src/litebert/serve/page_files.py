@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
+from starlette.routing import Router
 from starlette.staticfiles import StaticFiles
 
 __all__ = ["PAGE", "add_page", "page_paths"]
@@ -29,19 +29,14 @@ def page_paths(folder: Path = PAGE) -> dict[str, str]:
     return {"/": INDEX, **{f"/{name}": name for name in names}}
 
 
-def add_page(router: APIRouter, folder: Path = PAGE) -> None:
-    """Add the routes of all files; the page itself is part of the interface that is described."""
+def add_page(router: Router, folder: Path = PAGE) -> None:
+    """Add the routes of all files."""
     paths = page_paths(folder)
     if not paths:
         return
     for ending, kind in _KINDS.items():
         mimetypes.add_type(kind, ending)
     files = StaticFiles(directory=folder)
-    page = {"text/html": {"schema": {"type": "string"}}}
-    router.add_api_route(
-        "/", _sender(files, INDEX), methods=["GET"], response_model=None, response_class=HTMLResponse,
-        summary="The page", tags=["status"], responses={200: {"description": "The page", "content": page}},
-    )  # fmt: skip
     for path, name in paths.items():
         router.add_route(path, _sender(files, name), methods=["GET"], include_in_schema=False)
 

@@ -116,7 +116,7 @@ class _GuardedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """The client does not read: for how long?"""
         super().pause_writing()
-        self._send_timer = self.loop.call_later(self.bounds.send_seconds, self.transport.abort)
+        self._send_timer = self.loop.call_later(self.bounds.send_seconds, self._door.give_up)
 
     def resume_writing(self) -> None:
         """It reads again."""

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from litebert.serve.errors import OPENAI_PATHS
 
-__all__ = ["described", "described_status"]
+__all__ = ["PAGE_ROUTE", "described", "described_status"]
 
 _FAULT: Final = {
     "type": "object",
@@ -103,6 +103,16 @@ _STATUS: Final[dict[str, dict[int, tuple[str, Any]]]] = {
     "/v1/models": {200: ("The models that are served", {"type": "object"})},
 }
 """Answers of the routes that say something about the server; probes are open to all."""
+
+
+PAGE_ROUTE: Final = {
+    "summary": "The page",
+    "operationId": "get_page",
+    "tags": ["status"],
+    "responses": {
+        "200": {"description": "HTML", "content": {"text/html": {"schema": {"type": "string"}}}}
+    },
+}
 
 
 def described_status(path: str, names: Sequence[str]) -> dict[str, Any]:

@@ -31,6 +31,11 @@ REFUSED = {
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\n",
     "two blanks": b"POST  / HTTP/1.1\r\nHost: h\r\n\r\n",
     "host twice": b"POST / HTTP/1.1\r\nHost: h\r\nHost: g\r\n\r\n",
+    "host with a bracket": b"POST / HTTP/1.1\r\nHost: [localhost\r\n\r\n",
+    "host with a path": b"POST / HTTP/1.1\r\nHost: localhost/v1\r\n\r\n",
+    "host with a query": b"POST / HTTP/1.1\r\nHost: localhost:80?\r\n\r\n",
+    "host with a user": b"POST / HTTP/1.1\r\nHost: a@localhost\r\n\r\n",
+    "host with a port that is none": b"POST / HTTP/1.1\r\nHost: localhost:http\r\n\r\n",
     "empty first line": b"\r\nPOST / HTTP/1.1\r\nHost: h\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 }  # fmt: skip
@@ -46,6 +51,13 @@ def test_what_has_two_readings_is_refused(name: str) -> None:
 def test_a_usual_header_passes() -> None:
     assert check_header(GOOD, 16_384)
     assert check_header(GOOD.replace(b"Content-Length: 2", b"Transfer-Encoding: Chunked"), 16_384)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "localhost", "a_b-c.example:8080", "127.0.0.1:1", "[::1]", "[::1]:80"]
+)
+def test_names_of_hosts_pass(host: str) -> None:
+    assert check_header(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), 16_384)
 
 
 @given(st.integers(0, len(GOOD) - 3))

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("starlette")
 from starlette.requests import Request
 
+from litebert.serve import reading
 from litebert.serve.errors import HttpFault, fault_response
 from litebert.serve.reading import MOST_VALUES, BodyReader, parse, timeout_of
 from litebert.serve.requests import EmbedBody, PredictBody
@@ -53,6 +54,16 @@ def test_bodies_are_bounded_alone_and_together() -> None:
     both = [request([b"a" * 9, 0.05]), request([0.01, b"b" * 9])]
     assert statuses(read(reader, *both)) == [b"a" * 9, 429]
     assert read(reader, request([b"a" * 9]))  # what was held is free again
+
+
+def test_a_body_that_stopped_gives_its_room_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SILENT_SECONDS", 0.1)
+    reader = BodyReader(most=10, most_together=15, seconds=5)
+    stopped = request([b"a" * 9, 4.0, b"b"])
+    late = request([0.4, b"c" * 9])
+    assert statuses(read(reader, stopped, late)) == [408, b"c" * 9]
+    both = [request([b"a" * 9]), request([b"b" * 6])]
+    assert read(reader, *both) == [b"a" * 9, b"b" * 6]
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
