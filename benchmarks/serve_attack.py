@@ -39,6 +39,7 @@ def parts(told: argparse.Namespace) -> dict[str, Callable[[Path], Awaitable[dict
         "fuzz": lambda root: fuzz(root, told.schemathesis),
         "company": lambda root: company(root, told.folder),
         "killed": killed_engines,
+        "killed_with_spare": lambda root: killed_engines(root, "--set", "spare_engine=true"),
         "reloads": reloads,
         "endings": endings,
         "soak": lambda root: soak(root, told.soak_seconds),

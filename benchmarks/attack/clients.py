@@ -155,7 +155,7 @@ class Crowd:
         allowed: Sequence[int] = (200,),
         keeps: float = 0.5,
         cancels: float = 0.0,
-        on_answer: Callable[[Answer], None] | None = None,
+        on_answer: Callable[[Answer, float], None] | None = None,
     ) -> None:
         """Start them.
 
@@ -167,7 +167,7 @@ class Crowd:
             allowed: statuses that are no fault here; 429 and 503 must say when to come back.
             keeps: share of the clients that keep their connection.
             cancels: share of the requests whose client goes away before the answer.
-            on_answer: is told of every answer.
+            on_answer: is told of every answer, and of the seconds it took.
         """
         self.tally = Tally()
         self._port, self._questions, self._pause = port, questions, pause
@@ -227,7 +227,7 @@ class Crowd:
         tally = self.tally
         tally.statuses[str(answer.status)] += 1
         if self._on_answer:
-            self._on_answer(answer)
+            self._on_answer(answer, seconds)
         if answer.status == 200:
             tally.seconds.append(seconds)
             found = json.loads(answer.body)

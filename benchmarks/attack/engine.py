@@ -26,25 +26,27 @@ READY = b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 METRICS = READY.replace(b"/ready", b"/metrics")
 
 
-async def killed_engines(root: Path) -> dict[str, Any]:
-    """Kill the engine again and again; every second time one that stands still with work in hand."""
-    folder = make_folder("embed", root / "models")
-    found: dict[str, Any] = {}
-    for name, words in (("one_engine", ()), ("spare_engine", ("--set", "spare_engine=true"))):
-        server = Server(folder, "--set", "watch=false", *words)
-        try:
-            found[name] = await _kill(server, TIMES)
-        finally:
-            server.kill()
-    return found
+async def killed_engines(root: Path, *words: str) -> dict[str, Any]:
+    """Kill the engine again and again; every second time one that stands still with work in hand.
+
+    Args:
+        root: folder to work in.
+        words: further ones of the command.
+    """
+    server = Server(make_folder("embed", root / "models"), "--set", "watch=false", *words)
+    try:
+        return await _kill(server, TIMES)
+    finally:
+        server.kill()
 
 
 async def _kill(server: Server, times: int) -> dict[str, Any]:
     asked = await learn(server.port, vectors(40))
     heard: list[tuple[float, int]] = []
 
-    def hear(answer: Answer) -> None:
-        heard.append((time.monotonic(), answer.status))
+    def hear(answer: Answer, seconds: float) -> None:
+        # Asked after the kill and answered: the engine is back.
+        heard.append((time.monotonic() - seconds, answer.status))
 
     crowd = Crowd(server.port, asked, clients=8, pause=0.04, allowed=(200, 503), on_answer=hear)
     back: list[float] = []
@@ -95,11 +97,11 @@ async def _in_flight(port: int) -> int:
 
 
 async def reloads(root: Path) -> dict[str, Any]:
-    """Exchange the model under load, by good and by broken folders, by a signal and by being watched."""
+    """Exchange the model under load, by good and by broken folders, one after the other."""
     versions = [make_folder("embed", root / f"models-{seed}", seed=seed) for seed in (1, 2)]
     folder = root / "served"
     shutil.copytree(versions[0], folder)
-    server = Server(folder)
+    server = Server(folder, "--set", "watch=false")
     try:
         return await _reload(server, folder, versions)
     finally:
@@ -109,14 +111,14 @@ async def reloads(root: Path) -> dict[str, Any]:
 async def _reload(server: Server, folder: Path, versions: list[Path]) -> dict[str, Any]:
     first = await learn(server.port, vectors(30))
     _exchange(folder, versions[1])
-    server.wait_for("reloaded")
+    await _reloaded(server)
     second = await learn(server.port, vectors(30))
     both = [
         Question(a.path, a.body, (a.right[0], b.right[0]))
         for a, b in zip(first, second, strict=True)
     ]
     crowd = Crowd(server.port, both, clients=8, pause=0.04)
-    now, rng, stale = 1, random.Random(5), 0
+    now, stale = 1, 0
     rows: list[str] = []
     for number in range(TIMES):
         kind = "good" if number % 2 == 0 else BROKEN[number // 2 % len(BROKEN)]
@@ -125,10 +127,7 @@ async def _reload(server: Server, folder: Path, versions: list[Path]) -> dict[st
             _exchange(folder, versions[now])
         else:
             _exchange(folder, versions[1 - now], kind)
-        if rng.random() < 0.7:
-            await asyncio.sleep(0.05)
-            server.process.send_signal(signal.SIGHUP)
-        line = await asyncio.to_thread(server.wait_for, "not reloaded|: reloaded")
+        line = await _reloaded(server)
         await asyncio.sleep(0.5)
         answer, _ = await ask(server.port, both[0].raw("Connection: close"))
         right = (first, second)[now][0].right[0]
@@ -140,8 +139,7 @@ async def _reload(server: Server, folder: Path, versions: list[Path]) -> dict[st
         rows.append(kind if is_right else f"{kind}: {line.strip()[-200:]}, off by {far:g}")
         if kind != "good":
             _exchange(folder, versions[now])
-            server.process.send_signal(signal.SIGHUP)
-            await asyncio.to_thread(server.wait_for, ": reloaded")
+            await _reloaded(server)
     tally = await crowd.stop()
     await asyncio.sleep(2)
     engines = len(server.engines())
@@ -150,6 +148,12 @@ async def _reload(server: Server, folder: Path, versions: list[Path]) -> dict[st
         "reloads": TIMES, "kinds": rows, "wrong": stale, "clients": tally.summary(),
         "engines_left": engines, "exit_code": code,
     }  # fmt: skip
+
+
+async def _reloaded(server: Server) -> str:
+    """Have it reload; return the line that says how it went."""
+    server.process.send_signal(signal.SIGHUP)
+    return await asyncio.to_thread(server.wait_for, "not reloaded|: reloaded")
 
 
 BROKEN = (

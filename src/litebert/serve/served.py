@@ -123,8 +123,8 @@ class ServedModel:
         return True
 
     async def reload_if_changed(self) -> None:
-        """Reload when the folder holds another export than the one that serves."""
-        if self._current_stamp() not in (None, self._stamp):
+        """Reload when the folder holds another export than the one that serves, and nothing reloads it already."""
+        if self._current_stamp() not in (None, self._stamp) and not self._swap.locked():
             await self.reload()
 
     async def stop(self, seconds: float) -> None:

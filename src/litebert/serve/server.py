@@ -22,6 +22,7 @@ from litebert.errors import LitebertError
 from litebert.serve.app import make_app
 from litebert.serve.guard import Guard
 from litebert.serve.logs import set_up_logging
+from litebert.serve.memory import give_back_freed_memory
 from litebert.serve.protocol import ConnectionLimits, guarded_protocol
 from litebert.serve.service import Service
 from litebert.serve.settings import ServeSettings
@@ -76,6 +77,7 @@ def serve(settings: ServeSettings, on_listening: Callable[[str], None]) -> None:
         LitebertError: a model cannot be served.
     """
     set_up_logging(is_json=settings.json_logs)
+    give_back_freed_memory()
     service = Service(settings)
     sock = _listen(settings)
     try:
