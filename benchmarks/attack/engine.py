@@ -177,9 +177,10 @@ def _exchange(folder: Path, other: Path, kind: str = "good") -> None:
     elif kind == "random bytes":
         graph.write_bytes(random.Random(1).randbytes(20_000))
     elif kind in ("no graph", "no description", "no tokenizer", "no configuration"):
-        names = {"no graph": "onnx/litebert.onnx", "no description": "export.json",
-                 "no tokenizer": "tokenizer.json", "no configuration": "config.json"}  # fmt: skip
-        (fresh / names[kind]).unlink()
+        names = {"no graph": ("onnx/litebert.onnx",), "no description": ("export.json",),
+                 "no tokenizer": ("tokenizer.json", "spiece.model"), "no configuration": ("config.json",)}  # fmt: skip
+        for name in names[kind]:
+            (fresh / name).unlink()
     if folder.exists():
         folder.rename(old)
         shutil.rmtree(old)

@@ -17,7 +17,7 @@ from benchmarks.attack.server import Server
 
 __all__ = ["fuzz"]
 
-EXAMPLES = 40
+EXAMPLES = 20
 """For each operation and phase, at most."""
 UNTOLD = "positive_data_acceptance"
 """The document can't say which texts a model takes: the right form and yet 404 or 422 is no fault."""
