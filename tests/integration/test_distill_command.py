@@ -103,6 +103,8 @@ def test_the_folded_folder_says_what_it_is(base: Path) -> None:
     assert report["parameters_after"] < report["parameters_before"]
     assert set(report["explained_energy"]) == {"8", "16"}
     assert load_model(base / "fold").head == "embedding"
+    wrong = run("fold", base / "bert", "--out", base / "new", "--keep", "0,x")
+    assert wrong.exit_code == 2 and "a number from 0, or one for each block" in wrong.output
     result = run("fold", base / "bert", "--out", base / "fold")
     assert result.exit_code == 2
     assert "not empty" in result.output

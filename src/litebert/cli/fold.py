@@ -33,7 +33,7 @@ def fold(
         "average",
         "--keep",
         help="Of the depths that share a block: average, stepwise (evenly spaced), or a number "
-        "from 0.",
+        "from 0; or the depth that each block is, such as 0,3,5.",
     ),
     lora_rank: int = typer.Option(
         0, "--lora-rank", min=0, help="Rank of what each depth adds, from the SVD of what it lost."
@@ -68,9 +68,11 @@ def fold(
         chosen = keep
     elif keep.isdecimal():
         chosen = int(keep)
+    elif keep.replace(",", "").isdecimal():
+        chosen = tuple(int(part) for part in keep.split(",") if part)
     else:
         raise SettingsError(
-            f"--keep is {keep!r}; allowed are average, stepwise, or a number from 0"
+            f"--keep is {keep!r}; allowed are average, stepwise, a number from 0, or one for each block"
         )
     options = FoldOptions(
         embedding_size=embedding_size,

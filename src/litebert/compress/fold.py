@@ -27,7 +27,7 @@ from litebert.model.sharing import num_attentions, num_ffns
 
 __all__ = ["FoldOptions", "FoldReport", "Keep", "fold"]
 
-Keep = Literal["average", "stepwise"] | int
+Keep = Literal["average", "stepwise"] | int | tuple[int, ...]
 SHOWN_SIZES: Final = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768)
 """Embedding sizes whose explained energy is reported."""
 _PLACE: Final = {
@@ -46,7 +46,8 @@ class FoldOptions:
         blocks: stored blocks of the result.
         keep: "average" of the depths that a block replaces; "stepwise": as many depths as there
             are blocks, evenly spaced from the first to the last (with one block the middle one);
-            or the number of the depth, from 0, that each block is (among those it replaces).
+            the number of the depth, from 0, that each block is (among those it replaces); or the depth
+            of the given model, from 0, that each block is.
         lora_rank: rank of the update of each depth; 0: none.
         lora_on: projections that get updates.
         depth_norms: whether each depth keeps its own LayerNorms.
@@ -251,6 +252,13 @@ def _chosen(used: list[int], index: int, count: int, depths: int, keep: Keep) ->
         return used
     if keep == "stepwise":
         return [round(index * (depths - 1) / (count - 1)) if count > 1 else (depths - 1) // 2]
+    if isinstance(keep, tuple):
+        if len(keep) != count or not all(0 <= depth < depths for depth in keep):
+            raise SettingsError(
+                f"keep names the depths {', '.join(map(str, keep))}; needed is one from 0 to {depths - 1} for "
+                f"each of the {count} blocks"
+            )
+        return [keep[index]]
     if type(keep) is not int or not 0 <= keep < len(used):
         raise SettingsError(
             f"keep is {keep!r}; allowed are 'average', 'stepwise', or 0 to {len(used) - 1}, the "

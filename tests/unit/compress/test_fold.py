@@ -64,7 +64,9 @@ def test_several_blocks(sharing: Any, blocks: int) -> None:
         assert torch.allclose(folded.model.encoder.ffns[1].up.weight, expected)
 
 
-@pytest.mark.parametrize(("keep", "depths"), [("stepwise", (0, 3)), (0, (0, 2)), (1, (1, 3))])
+@pytest.mark.parametrize(
+    ("keep", "depths"), [("stepwise", (0, 3)), (0, (0, 2)), (1, (1, 3)), ((2, 1), (2, 1))]
+)
 def test_chosen_depths(keep: Any, depths: tuple[int, int]) -> None:
     model = make(num_hidden_groups=4)
     folded, _ = fold(model, FoldOptions(blocks=2, keep=keep))
@@ -135,6 +137,11 @@ def test_heads_and_poolers_stay() -> None:
         (FoldOptions(blocks=5), "blocks is 5, allowed are 1 to the 4 depths"),
         (FoldOptions(embedding_size=17), "embedding size is 17, allowed are up to the 16"),
         (FoldOptions(keep=4), "keep is 4; allowed are 'average', 'stepwise', or 0 to 3"),
+        (
+            FoldOptions(blocks=2, keep=(0, 4)),
+            "depths 0, 4; needed is one from 0 to 3 for each of the 2",
+        ),
+        (FoldOptions(blocks=2, keep=(0,)), "depths 0; needed is one from 0 to 3 for each of the 2"),
         (FoldOptions(lora_rank=2, lora_on=("querry",)), "no projection 'querry'"),
     ],
 )
