@@ -78,9 +78,10 @@ def page(result: dict[str, Any]) -> str:
         "",
         *load_table(result),
         "",
-        f"Wanted: {GOAL:g} times the better one's throughput. Beside a server that pads every text to 128 tokens, as "
-        f'`padding="max_length"` does, {min(padded):.1f} to {max(padded):.1f}. Beside one that pads a request to its own longest '
-        f"text {min(plain):.2f} to {max(plain):.2f}: one text has no padding to save, a processor computes a token as quickly "
+        f"Wanted: {GOAL:g} times the better one's throughput. Beside a server that pads every text to 128 tokens, "
+        f"as padding to a fixed length does, {min(padded):.1f} to {max(padded):.1f}. Beside one that pads a request to "
+        f"its own longest text {min(plain):.2f} to {max(plain):.2f}: one text has no padding to save, a processor "
+        "computes a token as quickly "
         "alone as in company, and what is left is the better graph ([inference](inference.md)). There the goal is "
         "**not reached**, and cannot be without a smaller model: `--depth` is that.",
         "",
@@ -90,10 +91,11 @@ def page(result: dict[str, Any]) -> str:
         "",
         f"Wanted: at four times the capacity p99 of what is answered within {OVERLOAD_GOAL:g} times that at 80 %: "
         + ", ".join(f"{ratio:.1f}" for ratio in short)
-        + ". The queue is a choice: a long one (the default) lets 64 clients who ask one after the other all be answered, a "
-        "short one keeps every answer soon and tells the others at once to come back.",
+        + ". The queue is a choice: a long one (the default) lets 64 clients who ask in turn be answered, "
+        "a short one keeps every answer soon and tells the others at once to come back.",
         "",
-        "What malformed requests, slow clients, killed engines, reloads and ends do is in [how to serve](../how-to/serve.md).",
+        "What malformed requests, slow clients, killed engines, reloads and ends do is in "
+        "[how to serve](../how-to/serve.md).",
         "",
         "Made by `python -m benchmarks.serve EXPORT --model FOLDER` and `python -m benchmarks.serve_page`.",
     ]
