@@ -131,8 +131,15 @@ async def open_loop(port: int, rate: float, seconds: float) -> Load:
 
     async def one(body: bytes) -> None:
         begin = time.perf_counter()
+        used = idle.pop() if idle else None
         try:
-            status, streams = await request(port, body, idle.pop() if idle else None)
+            try:
+                status, streams = await request(port, body, used)
+            except (OSError, asyncio.IncompleteReadError):
+                if used is None:
+                    raise
+                # A connection that was idle may be closed meanwhile; clients then take a new one.
+                status, streams = await request(port, body)
         except (OSError, asyncio.IncompleteReadError):
             load.statuses["lost"] += 1
             return
