@@ -169,6 +169,12 @@ def test_what_is_wrong_is_said_without_a_word_of_the_inside(
     assert "x-request-id" in headers
 
 
+def test_a_405_names_the_methods_of_all_routes_of_a_path(server: ServeProcess) -> None:
+    for path, methods in (("/", "GET, HEAD, POST"), ("/health", "GET"), ("/predict", "POST")):
+        status, _, headers = server.ask(path, method="PUT")
+        assert (status, headers["allow"]) == (405, methods)
+
+
 def test_faults_of_openai_routes_have_their_shape(server: ServeProcess) -> None:
     status, answer, _ = server.ask("/v1/embeddings", {"input": "a", "model": "gpt"})
     assert status == 404

@@ -39,7 +39,7 @@ def prune(
         None,
         "--vocab-size",
         min=1,
-        help="Pieces that stay: the most frequent in --vocab, or the first of the vocabulary.",
+        help="Most pieces that stay: the most frequent in --vocab, or the first of the vocabulary.",
     ),
     data: Path | None = typer.Option(
         None, "--data", help="Labelled data to score on before and after."

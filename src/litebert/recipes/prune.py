@@ -44,7 +44,7 @@ class PruneJob:
         ffn: FFN units that stay in each stored feed-forward; None: all.
         depth: depths that stay; None: all.
         vocab: files whose texts the vocabulary is cut to; empty: it stays.
-        vocab_size: pieces that stay, the most frequent in `vocab`, or the first of the vocabulary where
+        vocab_size: most pieces that stay, the most frequent in `vocab`, or the first of the vocabulary where
             there are no such files; None: all that the texts of `vocab` have.
         train: labelled data for importance and healing; None: those that are measured on.
         texts: plain texts for importance in a model of vectors, instead of labelled data.
@@ -75,6 +75,11 @@ class PruneJob:
         if not (self.cuts_blocks or self.depth or self.cuts_vocabulary):
             raise SettingsError(
                 "nothing to prune; tell --heads, --keep-heads, --ffn, --depth, --vocab or --vocab-size"
+            )
+        if self.texts and not self.needs_scores:
+            raise SettingsError(
+                "plain texts (--texts) say which heads and FFN units matter, and none are removed; tell --heads "
+                "or --ffn, or leave them out"
             )
         if self.examples < 1:
             raise SettingsError(f"examples is {self.examples}; allowed are 1 and more")

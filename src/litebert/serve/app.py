@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
 from litebert import __version__
@@ -242,9 +243,20 @@ async def _on_http(request: Request, error: Exception) -> Response:
     words = {404: "there is no such route; GET /openapi.json lists them",
              405: "this route takes another method"}  # fmt: skip
     message = words.get(error.status_code, "the request cannot be answered")
-    headers = dict(error.headers or {})
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if error.status_code == 405:
+        headers["allow"] = ", ".join(_methods(request))
     fault = HttpFault(error.status_code, message, headers=headers)
     return fault_response(fault, request.scope["path"])
+
+
+def _methods(request: Request) -> list[str]:
+    """Methods that any route of this path takes; a router knows those of the first one alone."""
+    found: set[str] = set()
+    for route in request.app.router.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return sorted(found)
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:

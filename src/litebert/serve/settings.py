@@ -53,7 +53,7 @@ class ServeSettings(Settings):
     max_concurrent_requests: int = Field(default=512, ge=1, le=100_000)
     """Requests that wait or are computed; more get 429."""
     max_queue_seconds: float = Field(default=5.0, gt=0, le=3600)
-    """A request that would wait longer gets 429."""
+    """A request that would wait longer, and longer than it is computed itself, gets 429."""
     timeout_seconds: float = Field(default=30.0, gt=0, le=3600)
     """After which a request gets 504; a client may ask for less."""
     max_client_batch_size: int = Field(default=32, ge=1, le=4096)

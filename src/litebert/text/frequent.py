@@ -20,7 +20,7 @@ _UNUSED: Final = re.compile(r"\[unused\d+\]")
 def frequent_pieces(
     pieces: SpmPieces | FastPieces, size: int, counts: Mapping[int, int] | None = None
 ) -> list[int]:
-    """Return the ids of the `size` pieces that stay, rising.
+    """Return the ids of the pieces that stay, `size` at most, rising.
 
     Special pieces, bytes, ASCII and single characters but letters stay; then pieces of several
     characters, the most frequent ones first, each with the letters that it is made of, so that the
@@ -28,7 +28,8 @@ def frequent_pieces(
 
     Args:
         pieces: the vocabulary.
-        size: of the new one.
+        size: of the new one; it has fewer where no piece that is left fits with its letters, and
+            never entries that are marked as unused.
         counts: id -> how often it occurs in texts; where there is none, or they are equal: the order
             of the vocabulary, which is that of frequency in what it was made from.
 

@@ -241,10 +241,10 @@ class Tokenizer:
     def cut(
         self, size: int, counts: Mapping[int, int] | None = None
     ) -> tuple[Tokenizer, list[int]]:
-        """Return the tokenizer with only `size` pieces; other words are cut into more of them.
+        """Return the tokenizer with `size` pieces at most; other words are cut into more of them.
 
         Args:
-            size: pieces of the new vocabulary, special ones included.
+            size: most pieces of the new vocabulary, special ones included.
             counts: id -> how often it occurs; None: the first ones stay, in the order of the vocabulary.
 
         Returns:

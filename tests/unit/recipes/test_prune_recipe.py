@@ -191,6 +191,12 @@ def test_vectors_are_pruned_by_what_they_feel(tmp_path: Path) -> None:
     assert "no text" in empty.output
 
 
+def test_texts_that_decide_nothing_are_refused(tmp_path: Path) -> None:
+    job = PruneJob(MeasureOptions(), vocab_size=10, texts=(tmp_path / "text.txt",))
+    with pytest.raises(SettingsError, match="none are removed; tell --heads or --ffn"):
+        job.check()
+
+
 def test_texts_are_for_vectors_alone(model_dir: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the kettle is broken\n", encoding="utf-8")

@@ -57,7 +57,7 @@ class RecutTexts:
 
     @property
     def fingerprint(self) -> str:
-        """Hex digest of the texts and both vocabularies."""
+        """Hex digests of the texts and of the student's vocabulary."""
         return f"{self._texts.fingerprint} {self._narrow.fingerprint}"
 
     @property
