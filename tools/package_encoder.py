@@ -1,6 +1,7 @@
-"""Make a finished student the encoder that comes with litebert.
+"""Make a finished student an encoder that comes with litebert.
 
 python tools/package_encoder.py runs/small-en --words runs/small-en-words
+python tools/package_encoder.py runs/tiny-en --name litebert-tiny-en
 """
 
 from __future__ import annotations
@@ -12,14 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from litebert.errors import LitebertError
-from litebert.models import DEFAULT
+from litebert.models import DEFAULT, NAMES
 from litebert.recipes.package import package_encoder
 
 ROOT = Path(__file__).resolve().parent.parent
-CARD = ROOT / "tools" / "encoder_card.md"
-RESULTS = ROOT / "benchmarks" / "results" / "flagship.json"
-MOST_RUNTIME_BYTES = 7_000_000
+MODELS = ROOT / "src" / "litebert" / "models"
+RESULTS = ROOT / "benchmarks" / "results"
+MOST_RUNTIME_BYTES = {"litebert-small-en": 7_000_000, "litebert-tiny-en": 3_000_000}
 """Of graph and tokenizer, which every installation carries."""
+
+
+def card_of(name: str) -> Path:
+    """Return the card without its scores, in this folder."""
+    return ROOT / "tools" / f"{name}.md"
+
+
+def results_of(name: str) -> Path:
+    """Return the scores that `benchmarks.flagship` measured."""
+    return RESULTS / f"{name}.json"
 
 
 def results_table(results: Path) -> str:
@@ -38,9 +49,10 @@ def results_table(results: Path) -> str:
     return "\n".join(lines)
 
 
-def card_text(results: Path) -> str:
+def card_text(name: str, results: Path) -> str:
     """Return the model card with the measured scores in it."""
-    return CARD.read_text(encoding="utf-8").replace("RESULTS_TABLE", results_table(results))
+    card = card_of(name).read_text(encoding="utf-8")
+    return card.replace("RESULTS_TABLE", results_table(results))
 
 
 def main() -> int:
@@ -48,17 +60,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("student", type=Path, help="run folder or model folder of the encoder")
     parser.add_argument("--words", type=Path, help="run folder of the head for masked words")
-    parser.add_argument("--out", type=Path, default=ROOT / "src" / "litebert" / "models" / DEFAULT)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="scores for the card")
+    parser.add_argument("--name", choices=NAMES, default=DEFAULT, help="which one it becomes")
+    parser.add_argument("--out", type=Path, help="folder; default: that of the name")
+    parser.add_argument("--results", type=Path, help="scores for the card; default: of the name")
     parser.add_argument("--keep", action="store_true", help="refuse to replace what is there")
     given = parser.parse_args()
     try:
         done = package_encoder(
             given.student,
-            given.out,
+            given.out or MODELS / given.name,
             words=given.words,
-            card=card_text(given.results),
-            most_runtime_bytes=MOST_RUNTIME_BYTES,
+            card=card_text(given.name, given.results or results_of(given.name)),
+            most_runtime_bytes=MOST_RUNTIME_BYTES[given.name],
             overwrite=not given.keep,
         )
     except LitebertError as error:

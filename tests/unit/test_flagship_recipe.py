@@ -31,32 +31,37 @@ def flagship() -> Any:
 
 
 def recipe(flagship: Any, data: Path) -> list[Any]:
-    return flagship.steps(Path("teacher"), data, time="6h", words_time="15m")
+    return flagship.steps(Path("teacher"), data, time="6h", tiny_time="1h", words_time="15m")
 
 
 def test_the_commands_exist_with_their_options(flagship: Any, tmp_path: Path) -> None:
     (tmp_path / "glue" / "STS-B").mkdir(parents=True)
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     found = recipe(flagship, tmp_path)
-    assert [step.name for step in found][-1] == "package"
-    for step in found[:-1]:
+    scripts = [step for step in found if step.command[0].endswith(".py")]
+    assert [step.name for step in scripts] == ["package", "package the tiny encoder"]
+    for step in found:
+        if step in scripts:
+            assert (ROOT / step.command[0]).is_file()
+            continue
         command = commands[step.command[0]]
         known = {text for parameter in command.params for text in parameter.opts}
         assert {word for word in step.command if word.startswith("-")} <= known
         command.make_parser(typer.Context(command)).parse_args(list(step.command[1:]))
         assert step.argv()[1:3] == ["-m", "litebert"]
-    assert (ROOT / found[-1].command[0]).is_file()
     assert not any(
         word == "--check" for step in recipe(flagship, Path("none")) for word in step.command
     )
 
 
+def distillation(step: Any) -> DistillRun:
+    told = read_toml(ROOT / step.command[2])
+    return build_settings(DistillRun, told | {"teacher": "t", "data": told["data"] | {"path": "x"}})
+
+
 def test_the_settings_files_speak_of_the_same_folders(flagship: Any) -> None:
-    _, fold, prune, distill, own, words = recipe(flagship, Path("data"))[:6]
-    told = read_toml(ROOT / distill.command[2])
-    settings = build_settings(
-        DistillRun, told | {"teacher": "t", "data": told["data"] | {"path": "x"}}
-    )
+    _, fold, prune, distill, own, words, package = recipe(flagship, Path("data"))[:7]
+    settings = distillation(distill)
     assert fold.command[3] == prune.command[1]
     assert settings.student.source in prune.command
     assert settings.student.source in own.command
@@ -64,6 +69,20 @@ def test_the_settings_files_speak_of_the_same_folders(flagship: Any) -> None:
     assert head.model.source in distill.command
     assert head.data.shards in own.command
     assert head.model.train == "head"
+    assert package.command[1] in distill.command
+
+
+def test_the_tiny_encoder_is_cut_out_of_the_small_one_and_learns_what_was_asked_before(
+    flagship: Any,
+) -> None:
+    found = recipe(flagship, Path("data"))
+    small, (cut, distill, package) = found[3], found[7:]
+    settings = distillation(distill)
+    assert cut.command[1] in small.command
+    assert settings.student.source in cut.command
+    assert package.command[1] in distill.command
+    # The teacher's outputs are those that the small encoder has learnt from.
+    assert settings.data == distillation(small).data
 
 
 def test_what_is_finished_is_not_done_again(

@@ -15,7 +15,7 @@ from litebert.errors import CheckpointError, SettingsError
 
 __all__ = ["DEFAULT", "NAMES", "available", "default", "is_name", "locate", "path", "set_folder"]
 
-NAMES: Final = ("litebert-small-en",)
+NAMES: Final = ("litebert-small-en", "litebert-tiny-en")
 """Encoders that a release of the package holds."""
 DEFAULT: Final = "litebert-small-en"
 """The one that training, embedding and searching take where none is told."""
