@@ -72,9 +72,11 @@ def named_encoders(place: Path, monkeypatch: object) -> Generator[Path]:
 
     assert isinstance(monkeypatch, pytest.MonkeyPatch)
     before = models._places[0]
-    monkeypatch.setenv("LITEBERT_MODELS", str(place))
-    models.set_folder(place)
-    try:
-        yield place
-    finally:
-        models.set_folder(before)
+    # The variable must go with the folder: every command sets the folder from it anew.
+    with monkeypatch.context() as inner:
+        inner.setenv("LITEBERT_MODELS", str(place))
+        models.set_folder(place)
+        try:
+            yield place
+        finally:
+            models.set_folder(before)
