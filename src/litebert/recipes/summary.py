@@ -112,6 +112,8 @@ class ModelFacts(_Facts):
     """Size of the weights file."""
     facts: dict[str, str] = Field(default_factory=dict[str, str])
     """Further lines of the table: layers, hidden size, sharing plan, vocabulary, precision."""
+    is_pretrained: bool = False
+    """Whether it began with weights that were learnt before."""
 
 
 class RunSummary(_Facts):

@@ -99,7 +99,7 @@ def judge(summary: RunSummary) -> Verdict:
             "bad",
             f"No better than {other}" if is_tie else f"Loses to {other}",
             f"{score}; {others}. The simple model is {'as good' if is_tie else 'better'} and far "
-            "cheaper: use it, or start from pretrained weights, or bring more data.",
+            f"cheaper: use it, or {_remedy(summary)}.",
         )
     luck = _lost_by_median(summary)
     if luck is not None:
@@ -107,8 +107,8 @@ def judge(summary: RunSummary) -> Verdict:
             "unclear",
             "Ahead with the best seed only",
             f"{score}; {others}. The median of {len(summary.seeds)} seeds gets "
-            f"{format_score(name, luck)}, so the lead is the luck of one seed: bring more data, or "
-            "start from pretrained weights.",
+            f"{format_score(name, luck)}, so the lead is the luck of one seed: "
+            f"{_remedy(summary)}.",
         )
     noise = score_noise(name, value, count)
     strongest = min(abs(value - item.scores[name]) for item in _comparable(summary))
@@ -120,6 +120,12 @@ def judge(summary: RunSummary) -> Verdict:
             f"(plus or minus {100 * noise:.1f} points): more evaluation data would tell.",
         )
     return Verdict("good", "Beats the baselines", f"{score}; {others}.")
+
+
+def _remedy(summary: RunSummary) -> str:
+    if summary.model.is_pretrained:
+        return "train longer, or bring more data"
+    return "start from pretrained weights, or bring more data"
 
 
 def _comparable(summary: RunSummary) -> list[BaselineScore]:

@@ -73,6 +73,13 @@ def test_verdicts(run, level, words):
     assert verdict.sentence.endswith(".")
 
 
+def test_the_advice_fits_the_start():
+    run = with_scores(0.7, 0.5, 0.8)
+    assert "start from pretrained weights" in judge(run).sentence
+    model = run.model.model_copy(update={"is_pretrained": True})
+    assert "train longer" in judge(run.model_copy(update={"model": model})).sentence
+
+
 def test_a_lead_of_one_seed_alone_is_luck():
     run = with_scores(0.9, 0.5, 0.8)
     seeds = [SeedScore(seed=i, score=score) for i, score in enumerate((0.9, 0.78, 0.79))]

@@ -168,6 +168,7 @@ def _model_facts(plan: AnyPlan, folder: RunFolder) -> ModelFacts:
         parameters=parameter_count(config, head=plan.task.head),
         unshared_parameters=unshared_parameter_count(config, head=plan.task.head),
         size_bytes=weights.stat().st_size,
+        is_pretrained=plan.model.folder is not None,
         facts={
             "start": plan.model.reason,
             "depths": str(config.num_hidden_layers),
