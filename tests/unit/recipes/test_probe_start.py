@@ -50,7 +50,7 @@ def right(model: Any, plan: Any) -> float:
 def test_a_new_head_knows_before_training_what_the_vectors_tell(tmp_path: Path) -> None:
     make_student(tmp_path / "student")
     plan = plan_of(tmp_path, tmp_path / "student")
-    assert plan.settings.train.learning_rate == 3e-4
+    assert plan.settings.train.learning_rate == 2e-4
     assert "the classifier begins as the linear head" in "\n".join(plan.describe())
     torch.manual_seed(3)
     model = new_model(plan, None)
