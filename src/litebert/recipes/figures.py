@@ -19,7 +19,7 @@ from litebert.checkpoint.fs import make_folder, write_atomic
 from litebert.errors import MissingDependencyError
 
 __all__ = ["FIRST", "GRID", "INK", "MUTED", "PAPER", "SECOND", "Axes", "Figure", "Plot",
-           "figure_style", "new_figure", "render", "save_plots"]  # fmt: skip
+           "figure_style", "log_scale", "new_figure", "render", "save_plots"]  # fmt: skip
 
 Axes = Any
 Figure = Any
@@ -65,6 +65,18 @@ class Plot:
         head, rest = body.split(">", 1)
         head = re.sub(r'\s(width|height)="[^"]*"', "", head)
         return f'{head} role="img" aria-label="{title}"><title>{title}</title>{rest}'
+
+
+def log_scale(axes: Axes) -> None:
+    """Give vertical places a logarithmic scale with plain numbers: formulas are not set (`figure_style`)."""
+    from matplotlib.ticker import FuncFormatter
+
+    def plain(value: float, _: object) -> str:
+        return f"{value:g}" if f"{value:e}"[0] in "1235" else ""
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(plain))
+    axes.yaxis.set_minor_formatter(FuncFormatter(plain))
 
 
 def render(figure: Figure | None) -> Plot | None:

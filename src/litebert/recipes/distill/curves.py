@@ -12,6 +12,7 @@ from litebert.recipes.figures import (
     Figure,
     Plot,
     figure_style,
+    log_scale,
     new_figure,
     render,
 )
@@ -56,7 +57,7 @@ def _figure(summary: Mapping[str, Any]) -> Figure | None:
             steps, values(name), marker="o", markersize=3, color=colour,
             label=name.removesuffix("_loss"),
         )  # fmt: skip
-    rows[0].set_yscale("log")
+    log_scale(rows[0])
     rows[0].set_ylabel("loss on held-out texts")
     rows[0].legend(loc="best")
     for name, colour in zip(scores, COLOURS, strict=False):
@@ -66,7 +67,8 @@ def _figure(summary: Mapping[str, Any]) -> Figure | None:
         if teacher is not None:
             rows[1].axhline(teacher, color=colour, linestyle=":", linewidth=1.2)
     if scores:
-        rows[1].set_ylabel("Spearman (dotted: teacher)")
+        is_known = any(summary["teacher"].get(name) is not None for name in scores)
+        rows[1].set_ylabel("Spearman" + " (dotted: teacher)" * is_known)
         rows[1].legend(loc="lower right")
     del train
     rows[-1].set_xlabel("optimizer step")
