@@ -2,6 +2,7 @@
 
 python tools/package_encoder.py runs/small-en --words runs/small-en-words
 python tools/package_encoder.py runs/tiny-en --name litebert-tiny-en
+python tools/package_encoder.py --name litebert-tiny-en     # its card alone, with new scores
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from litebert.checkpoint.files import CARD_FILE
+from litebert.checkpoint.fs import write_atomic
 from litebert.errors import LitebertError
 from litebert.models import DEFAULT, NAMES
 from litebert.recipes.package import package_encoder
@@ -58,19 +61,30 @@ def card_text(name: str, results: Path) -> str:
 def main() -> int:
     """Package, and print what came out; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("student", type=Path, help="run folder or model folder of the encoder")
+    parser.add_argument(
+        "student",
+        type=Path,
+        nargs="?",
+        help="run folder or model folder of the encoder; without it, its card is written anew",
+    )
     parser.add_argument("--words", type=Path, help="run folder of the head for masked words")
     parser.add_argument("--name", choices=NAMES, default=DEFAULT, help="which one it becomes")
     parser.add_argument("--out", type=Path, help="folder; default: that of the name")
     parser.add_argument("--results", type=Path, help="scores for the card; default: of the name")
     parser.add_argument("--keep", action="store_true", help="refuse to replace what is there")
     given = parser.parse_args()
+    out: Path = given.out or MODELS / given.name
+    card = card_text(given.name, given.results or results_of(given.name))
     try:
+        if given.student is None:
+            write_atomic(out / CARD_FILE, card.encode())
+            print(f"wrote {out / CARD_FILE}")
+            return 0
         done = package_encoder(
             given.student,
-            given.out or MODELS / given.name,
+            out,
             words=given.words,
-            card=card_text(given.name, given.results or results_of(given.name)),
+            card=card,
             most_runtime_bytes=MOST_RUNTIME_BYTES[given.name],
             overwrite=not given.keep,
         )
