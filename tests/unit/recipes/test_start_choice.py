@@ -157,3 +157,20 @@ def test_the_share_counts_letters_of_words_that_are_read(tmp_path: Path) -> None
     assert readable_share(tokenizer, ["Ωx the", "THE"]) == pytest.approx(6 / 8)
     for nothing in ([], [""], ["12 34 ..."], ["a b c"]):
         assert readable_share(tokenizer, nothing) == 1.0
+
+
+def test_encoders_of_vectors_learn_every_task_at_a_rate_they_bear(tmp_path: Path) -> None:
+    make_student(tmp_path / "vectors")
+    make_student(tmp_path / "words", head="mlm", pooling="cls")
+    rows = "\n".join(f"{text},{n}.5" for n in range(20) for text in ENGLISH)
+    (tmp_path / "numbers.csv").write_text(f"text,label\n{rows}\n", "utf-8")
+    rates = []
+    for name in ("vectors", "words"):
+        told = {
+            "data": {"train": str(tmp_path / "numbers.csv")},
+            "model": {"source": str(tmp_path / name)},
+        }
+        plan = make_plan(build_settings(FinetuneSettings, told))
+        assert plan.task.problem_type == "regression"
+        rates.append(plan.settings.train.learning_rate)
+    assert rates == [2e-4, 1e-3]

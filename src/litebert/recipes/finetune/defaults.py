@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from litebert.model.config import AlbertConfig
 from litebert.train.settings import TrainSettings
 
 if TYPE_CHECKING:
     from litebert.recipes.finetune.model_choice import ModelChoice
 
-__all__ = ["begins_fitted", "default_num_seeds", "default_train_settings"]
+__all__ = ["begins_fitted", "default_num_seeds", "default_train_settings", "makes_vectors"]
 
 PRETRAINED: Final[dict[str, Any]] = {"learning_rate": 3e-5, "epochs": 4.0, "batch_size": 32}
 """Within the range of the paper's Table 14; large models want less (landscape of failed runs)."""
@@ -19,12 +21,13 @@ WIDE: Final = 2048
 
 NARROW: Final = 384
 """Up to this width the rate is 1e-3: small encoders hardly move at the rates of large ones. Measured
-on litebert-small-en (width 384), 141 steps on 1,500 questions of TREC, accuracy: 0.46 at 1e-4, 0.68 at
-3e-4, 0.78 at 1e-3."""
-FITTED_RATE: Final = 2e-4
-"""The rate of narrow encoders whose classifier begins fitted (`probe_start`): 1e-3 takes such a head
-apart. Measured on litebert-small-en, accuracy at 3e-5, 1e-4 and 2e-4: 0.872, 0.880, 0.896 on the bundled
-messages in three epochs; 0.914 and 0.938 at the last two on the test set of TREC in four."""
+on an encoder of masked words (width 384), 141 steps on 1,500 questions of TREC, accuracy: 0.46 at 1e-4,
+0.68 at 3e-4, 0.78 at 1e-3."""
+VECTOR_RATE: Final = 2e-4
+"""The rate of narrow encoders of mean vectors, whatever the task: 1e-3 takes them apart (STS-B by a
+regression head: Pearson and Spearman 0.08). Measured on litebert-small-en, accuracy at 3e-5, 1e-4 and
+2e-4: 0.872, 0.880, 0.896 on the bundled messages in three epochs; 0.914 and 0.938 at the last two on the
+test set of TREC in four."""
 
 FEW_ROWS: Final = 10_000
 """Below this many training rows the score of one seed is chance to a good part."""
@@ -51,7 +54,7 @@ def default_train_settings(
         if model.config.hidden_size >= WIDE:
             known["learning_rate"] = 1e-5
         elif model.config.hidden_size <= NARROW:
-            known["learning_rate"] = FITTED_RATE if begins_fitted(model) else 1e-3
+            known["learning_rate"] = VECTOR_RATE if makes_vectors(model.folder) else 1e-3
     else:
         batch_size = 32 if num_examples < 50_000 else 64
         epochs = FROM_SCRATCH_UPDATES * batch_size / num_examples
@@ -67,6 +70,15 @@ def default_train_settings(
         guard = guard.model_copy(update={"restarts": 2})
     # Validated again, so that a default that contradicts a told value is refused.
     return TrainSettings.model_validate(told.model_dump() | unknown | {"guard": guard.model_dump()})
+
+
+def makes_vectors(folder: Path) -> bool:
+    """Whether a model folder is of an encoder that was trained for mean vectors.
+
+    Raises:
+        CheckpointError: its configuration cannot be used.
+    """
+    return AlbertConfig.load(folder).litebert.pooling == "mean"
 
 
 def begins_fitted(model: ModelChoice) -> bool:
