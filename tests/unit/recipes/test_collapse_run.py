@@ -181,7 +181,7 @@ def test_no_question_is_answered(tmp_path: Path) -> None:
     settings = wanted(
         squad(tmp_path / "s.json", 60, impossible=True),
         data={"task": "squad_v2", "eval_fraction": 0.4},
-        train={"max_steps": 60, "learning_rate": 1e-2, "eval_steps": 60},
+        train={"max_steps": 10, "learning_rate": 0.3, "eval_steps": 10},
         task={"max_length": 48, "doc_stride": 16, "max_query_length": 16},
     )
     text = carry_out(settings, tmp_path / "run")[3]
