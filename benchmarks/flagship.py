@@ -214,7 +214,7 @@ def section(results: dict[str, Any]) -> list[str]:
             f"{len(row['pretrained_seeds'])} |"
         )
     if not tasks:
-        lines.append("| not measured yet | | | | | | | | |")
+        lines = ["Fine-tuning: not measured yet."]
     goals = [(name, row["bar"]) for name, row in tasks.items() if row.get("bar", {}).get("got")]
     if goals:
         lines += ["", "Goals that were set before:", ""]

@@ -37,18 +37,29 @@ def results_of(name: str) -> Path:
 
 
 def results_table(results: Path) -> str:
-    """Return the measured scores as a Markdown table; a sentence where nothing was measured yet."""
+    """Return the measured scores as Markdown tables; a sentence where nothing was measured yet."""
     if not results.exists():
         return "Not measured yet: `python -m benchmarks.flagship`."
     values: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
-    lines = [
-        "| Task | Score | Majority | TF-IDF | From scratch | This encoder |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, row in values.get("tasks", {}).items():
+    lines: list[str] = []
+    vectors: dict[str, dict[str, float]] = values.get("vectors", {})
+    if vectors:
+        lines = ["| Vectors, nothing trained (Spearman) | STS-B | SICK |", "|---|---|---|"]
+        lines += [
+            f"| {side} | {row['STS-B']:.3f} | {row['SICK']:.3f} |" for side, row in vectors.items()
+        ]
+    tasks: dict[str, dict[str, Any]] = values.get("tasks", {})
+    if tasks:
+        lines += [
+            "",
+            "| Task | Score | Majority | TF-IDF | From scratch | This encoder | Seeds |",
+            "|---|---|---|---|---|---|---|",
+        ]
+    for name, row in tasks.items():
         cells = [row.get(key) for key in ("majority", "tfidf", "scratch", "pretrained")]
         shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
-        lines.append(f"| {name} | {row['metric']} | " + " | ".join(shown) + " |")
+        seeds = len(row.get("pretrained_seeds", ()))
+        lines.append(f"| {name} | {row['metric']} | {' | '.join(shown)} | {seeds} |")
     return "\n".join(lines)
 
 
