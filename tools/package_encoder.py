@@ -52,14 +52,15 @@ def results_table(results: Path) -> str:
     if tasks:
         lines += [
             "",
-            "| Task | Score | Majority | TF-IDF | From scratch | This encoder | Seeds |",
-            "|---|---|---|---|---|---|---|",
+            "| Task | Score | Majority | TF-IDF | From scratch | This encoder | Epochs | Seeds |",
+            "|---|---|---|---|---|---|---|---|",
         ]
     for name, row in tasks.items():
         cells = [row.get(key) for key in ("majority", "tfidf", "scratch", "pretrained")]
         shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
         seeds = len(row.get("pretrained_seeds", ()))
-        lines.append(f"| {name} | {row['metric']} | {' | '.join(shown)} | {seeds} |")
+        epochs = row.get("pretrained_epochs") or "-"
+        lines.append(f"| {name} | {row['metric']} | {' | '.join(shown)} | {epochs} | {seeds} |")
     return "\n".join(lines)
 
 
