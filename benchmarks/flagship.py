@@ -74,6 +74,7 @@ def measure(
     train: dict[str, Any] = {"seed": seed, "threads": given.threads}
     train |= {} if given.seconds is None else {"max_seconds": given.seconds}
     train |= {} if given.epochs is None else {"epochs": given.epochs}
+    train |= {} if given.rate is None else {"learning_rate": given.rate}
     # They are the same for every start and seed.
     has_baselines = start == given.starts[0] and seed == 0
     settings = settings_of(
@@ -261,6 +262,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, help="time budget of one training")
     parser.add_argument("--epochs", type=float)
+    parser.add_argument("--rate", type=float, help="peak learning rate")
     parser.add_argument("--max-examples", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help="default: benchmarks/results/NAME.json")

@@ -15,6 +15,7 @@ from litebert.model.encoder import Backend, Checkpointing, Encoder, Trace
 from litebert.model.inputs import require_config, require_integers, require_tensor
 from litebert.model.layers import init_weights
 from litebert.model.packing import Packing
+from litebert.model.pooling import pooler_rows
 
 __all__ = ["AlbertModel", "EncoderOutput"]
 
@@ -50,7 +51,7 @@ class AlbertModel(nn.Module):
         self.config = config
         self.embeddings = Embeddings(config)
         self.encoder = Encoder(config)
-        self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if add_pooler else None
+        self.pooler = nn.Linear(config.pooler_width, config.hidden_size) if add_pooler else None
         init_weights(self, config.initializer_range)
 
     def set_checkpointing(self, value: Checkpointing) -> None:
@@ -137,7 +138,7 @@ class AlbertModel(nn.Module):
         if output_hidden_states or output_attentions:
             trace = Trace([] if output_hidden_states else None, [] if output_attentions else None)
         hidden = self.encoder(hidden, packing, trace, position_ids)
-        pooled = self.pool(hidden, packing)
+        pooled = self.pool(hidden, packing, token_type_ids)
         states = trace.hidden_states if trace else None
         attentions = trace.attentions if trace else None
         return EncoderOutput(
@@ -163,16 +164,20 @@ class AlbertModel(nn.Module):
         places = packing.position_ids if position_ids is None else position_ids
         return self.embeddings(input_ids, token_type_ids, places)
 
-    def pool(self, hidden: Float[Tensor, "T H"], packing: Packing) -> Float[Tensor, "N H"] | None:
+    def pool(
+        self,
+        hidden: Float[Tensor, "T H"],
+        packing: Packing,
+        token_type_ids: Int[Tensor, " T"] | None = None,
+    ) -> Float[Tensor, "N H"] | None:
         """Return tanh(dense(first token)) of each sequence; None without pooler.
 
-        Differs from the official code where `litebert.pooler_reads` is "mean": of the mean over tokens.
+        Differs from the official code where `litebert.pooler_reads` says so: see `pooler_rows`.
         """
         if self.pooler is None:
             return None
-        reads_mean = self.config.litebert.pooler_reads == "mean"
-        rows = packing.mean_tokens(hidden) if reads_mean else packing.first_tokens(hidden)
-        return torch.tanh(self.pooler(rows))
+        word = self.config.litebert.pooler_reads
+        return torch.tanh(self.pooler(pooler_rows(hidden, packing, token_type_ids, word)))
 
     def pack_inputs(
         self,

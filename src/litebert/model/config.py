@@ -24,7 +24,7 @@ from litebert.model.legacy import (
     MAX_LABELS,
     REQUIRED_KEYS,
 )
-from litebert.model.options import FORMAT_VERSION, LitebertOptions, check_options
+from litebert.model.options import FORMAT_VERSION, PARTS, LitebertOptions, check_options
 from litebert.model.sharing import SHARING, Plan, make_plan, transformers_groups
 from litebert.settings import Settings, got
 
@@ -160,6 +160,11 @@ class AlbertConfig(Settings):
     def key_value_size(self) -> int:
         """Width K * D of the keys, and of the values, of a token."""
         return self.num_key_value_heads * self.head_size
+
+    @property
+    def pooler_width(self) -> int:
+        """Numbers that the pooler reads of a sequence; H unless it compares two texts."""
+        return self.hidden_size * PARTS[self.litebert.pooler_reads]
 
     @property
     def has_projection(self) -> bool:

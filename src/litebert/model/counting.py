@@ -90,7 +90,7 @@ def count_parameters(
         embeddings=rows * e + 2 * e + (_dense(e, h) if config.has_projection else 0),
         attentions=num_attentions(plan) * (_attention_weights(config) + 2 * h),
         ffns=num_ffns(plan) * (_ffn_weights(config) + 2 * h),
-        pooler=_dense(h, h) if pooler else 0,
+        pooler=_dense(config.pooler_width, h) if pooler else 0,
         heads=0 if head is None else _head_parameters(config, head),
         options=_option_parameters(config),
     )

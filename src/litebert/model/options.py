@@ -13,7 +13,7 @@ from pydantic import Field
 from litebert.model.quantization import Quantization
 from litebert.settings import Settings
 
-__all__ = ["FORMAT_VERSION", "PROJECTIONS", "LitebertOptions", "check_options"]
+__all__ = ["FORMAT_VERSION", "PARTS", "PROJECTIONS", "LitebertOptions", "check_options"]
 
 FORMAT_VERSION: Final = 1
 
@@ -54,6 +54,10 @@ _NEEDS: Final[tuple[tuple[str, str, str], ...]] = (
 """(option, what makes it count, how that is asked for)."""
 
 
+PARTS: Final = {"first": 1, "mean": 1, "segments": 3}
+"""Vectors of width H that the pooler reads, by the word in `pooler_reads`."""
+
+
 class LitebertOptions(Settings):
     """Our options; see docs/explanation/architecture-options.md for formulas, sources and costs."""
 
@@ -85,9 +89,10 @@ class LitebertOptions(Settings):
     """Head the folder was saved with, where `architectures` cannot say it."""
     pooling: Literal["cls", "mean"] = "cls"
     """What the embedding head returns: the pooled first token, or the mean over real tokens."""
-    pooler_reads: Literal["first", "mean"] = "first"
+    pooler_reads: Literal["first", "mean", "segments"] = "first"
     """What the pooler reads: the first token, as published, or the mean over real tokens, for encoders
-    that learnt to put the meaning of a text there."""
+    that learnt to put the meaning of a text there; `segments` compares the means of two texts, and is
+    three times as wide (`model/pooling.py`)."""
     exit_heads: bool = False
     """Whether each depth but the last has a classifier of its own, for the heads sequence and token. What
     the last depth answers stays the same, so that other readers may leave them out."""

@@ -49,7 +49,7 @@ class Stepwise:
         self._hidden = model.model.embed_packed(input_ids, packing, token_type_ids, position_ids)
         if position_ids is None and packing.indices is not None:
             position_ids = packing.position_ids
-        self._places = position_ids
+        self._places, self._types = position_ids, token_type_ids
         self._run = self._encoder.begin(self._hidden, packing, position_ids)
         self.packing = packing
         self.sequences = list(range(packing.num_sequences))
@@ -64,7 +64,7 @@ class Stepwise:
 
     def logits(self) -> Float[Tensor, "rows C"]:
         """Return what the head says after this depth, a row for each sequence, or for each token."""
-        return logits_after_depth(self._model, self._hidden, self.packing, self.depth)
+        return logits_after_depth(self._model, self._hidden, self.packing, self.depth, self._types)
 
     def keep(self, chosen: Sequence[int]) -> None:
         """Go on with some of the sequences; the tokens of the others are gone.
@@ -79,13 +79,19 @@ class Stepwise:
         self._hidden = self._hidden.index_select(0, rows)
         if self._places is not None:
             self._places = self._places.index_select(0, rows)
+        if self._types is not None:
+            self._types = self._types.index_select(0, rows)
         self._run = self._encoder.begin(self._hidden, packing, self._places, self._run)
         self.packing = packing
         self.sequences = [self.sequences[place] for place in chosen]
 
 
 def logits_after_depth(
-    model: AlbertWithHead, hidden: Float[Tensor, "T H"], packing: Packing, depth: int
+    model: AlbertWithHead,
+    hidden: Float[Tensor, "T H"],
+    packing: Packing,
+    depth: int,
+    token_type_ids: Int[Tensor, " T"] | None = None,
 ) -> Float[Tensor, "rows C"]:
     """Return what a sequence or token head says of what a depth gave, before the last norm.
 
@@ -94,8 +100,10 @@ def logits_after_depth(
         hidden: output of the depth.
         packing: bounds of the sequences.
         depth: how many depths have run, 1..L.
+        token_type_ids: as the model was given them.
     """
     hidden = model.model.encoder.end(hidden)
     if model.head == "token":
         return model.logits_after(depth, hidden)
-    return model.logits_after(depth, cast(Tensor, model.model.pool(hidden, packing)))
+    pooled = cast(Tensor, model.model.pool(hidden, packing, token_type_ids))
+    return model.logits_after(depth, pooled)

@@ -21,6 +21,7 @@ from litebert.recipes.predictor import Predictor
 from litebert.settings import build_settings
 from litebert.text.tokenizer import Tokenizer
 
+PAIRS = [("the kettle is broken", "a boat"), ("a boat", "the lamp sails"), ("the", "the the")]
 IDS = torch.tensor([[2, 7, 9, 5, 3], [2, 8, 3, 0, 0]])
 
 
@@ -62,6 +63,9 @@ def test_a_pooler_that_is_there_goes_on_as_it_was(tmp_path: Path) -> None:
     assert pooler_options(tmp_path / "trained", "sequence", config) == {}
     assert pooler_options(tmp_path / "student", "token", config) == {}
     assert pooler_options(tmp_path / "student", "choice", config) == {"pooler_reads": "mean"}
+    pair = pooler_options(tmp_path / "student", "sequence", config, is_pair=True)
+    assert pair == {"pooler_reads": "segments"}
+    assert pooler_options(tmp_path / "trained", "sequence", config, is_pair=True) == {}
 
 
 def test_the_logits_are_of_the_mean(tmp_path: Path) -> None:
@@ -95,3 +99,51 @@ def test_the_exported_graph_answers_the_same(tmp_path: Path) -> None:
     ours, theirs = Predictor.load(tmp_path / "m"), Session(tmp_path / "e", threads=1)
     for a, b in zip(ours.predict(texts), theirs.predict(texts), strict=True):
         np.testing.assert_allclose(list(a.scores.values()), list(b.scores.values()), atol=1e-4)
+
+
+def pair_plan(folder: Path, source: Path, **config: Any) -> Any:
+    rows = [
+        f"the {a} {n},a {b},{int(a == b)}"
+        for n in range(3)
+        for a in VOCABULARY[10:16]
+        for b in VOCABULARY[10:16]
+    ]
+    (folder / "p.csv").write_text("text,pair,label\n" + "\n".join(rows) + "\n", "utf-8")
+    values = {
+        "data": {"train": str(folder / "p.csv"), "text_columns": ["text", "pair"]},
+        "model": {"source": str(source), "config": config},
+    }
+    return make_plan(build_settings(FinetuneSettings, values))
+
+
+def test_pairs_begin_as_the_difference_of_their_vectors(tmp_path: Path) -> None:
+    make_student(tmp_path / "student")
+    plan = pair_plan(tmp_path, tmp_path / "student")
+    assert plan.model.config.litebert.pooler_reads == "segments"
+    weight = new_model(plan, None).get_parameter("model.pooler.weight").detach()
+    assert weight.shape == (16, 48)
+    assert float(weight.diagonal().mean()) == pytest.approx(0.5, abs=0.05)
+    assert abs(float(weight[:, 16:].mean())) < 0.02
+    told = pair_plan(tmp_path, tmp_path / "student", litebert={"pooler_reads": "mean"})
+    assert new_model(told, None).get_parameter("model.pooler.weight").shape == (16, 16)
+
+
+@pytest.mark.parametrize("exit_heads", [False, True])
+def test_the_exported_graph_compares_two_texts_the_same(tmp_path: Path, exit_heads: bool) -> None:
+    pytest.importorskip("onnx")
+    from litebert.recipes.export import export_model
+    from litebert.runtime.session import Session
+
+    make_student(tmp_path / "student")
+    plan = pair_plan(tmp_path, tmp_path / "student", litebert={"exit_heads": exit_heads})
+    model = new_model(plan, None).eval()
+    with torch.no_grad():
+        for weight in model.heads.parameters():
+            weight.normal_(std=0.5)
+    save_model(model, tmp_path / "m", plan.model.tokenizer, task=plan.task.to_json())
+    export_model("onnx", tmp_path / "m", tmp_path / "e", precisions=("fp32",))
+    ours, theirs = Predictor.load(tmp_path / "m"), Session(tmp_path / "e", threads=1)
+    for a, b in zip(ours.predict(PAIRS), theirs.predict(PAIRS), strict=True):
+        np.testing.assert_allclose(list(a.scores.values()), list(b.scores.values()), atol=1e-4)
+    swapped = ours.predict([(b, a) for a, b in PAIRS])
+    assert [a.scores for a in swapped] != [a.scores for a in ours.predict(PAIRS)]

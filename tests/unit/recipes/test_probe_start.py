@@ -15,7 +15,7 @@ from tests.named_encoders import make_student
 
 from litebert.checkpoint.folder import save_model
 from litebert.data.batch import EncodedExample
-from litebert.recipes.finetune.probe_start import fit_probe, spread
+from litebert.recipes.finetune.probe_start import fit_classes, fit_numbers, fit_probe, spread
 from litebert.recipes.finetune.run import new_model
 from litebert.recipes.finetune.settings import FinetuneSettings
 from litebert.recipes.finetune.work import make_plan
@@ -84,9 +84,9 @@ def test_encoders_of_words_alone_begin_as_published(tmp_path: Path) -> None:
     assert (new_model(plan, None).get_parameter("heads.sequence.classifier.bias") == 0).all()
 
 
-def test_numbers_are_not_fitted(tmp_path: Path) -> None:
+def test_numbers_begin_as_the_ridge_that_fits_them(tmp_path: Path) -> None:
     make_student(tmp_path / "student")
-    rows = "".join(f"{WORDS[n % 9]} {WORDS[n % 7]},{n / 7:.2f}\n" for n in range(40))
+    rows = "".join(f"{WORDS[n % 9]} {WORDS[n % 7]},{n % 9 + 0.5}\n" for n in range(40))
     (tmp_path / "n.csv").write_text("text,label\n" + rows, "utf-8")
     values = {
         "data": {"train": str(tmp_path / "n.csv"), "eval": str(tmp_path / "n.csv")},
@@ -94,7 +94,21 @@ def test_numbers_are_not_fitted(tmp_path: Path) -> None:
     }
     plan = make_plan(build_settings(FinetuneSettings, values))
     assert plan.task.problem_type == "regression"
-    assert (new_model(plan, None).get_parameter("heads.sequence.classifier.bias") == 0).all()
+    model = new_model(plan, None)
+    examples = plan.train.encoded
+    answers = predict_logits(model, examples)
+    assert answers is not None
+    targets = np.array([example.label for example in examples])
+    assert np.square(answers[:, 0] - targets).mean() < 0.9 * targets.var()  # better than the mean
+
+
+def test_numbers_are_fitted_at_the_strength_that_answers_held_out_ones_best() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(300, 4))
+    targets = vectors @ np.array([3.0, -2.0, 0.0, 1.0]) + 5.0
+    weights, biases = fit_probe(vectors, targets, fit_numbers(1))
+    np.testing.assert_allclose(weights, [[3.0, -2.0, 0.0, 1.0]], atol=1e-2)
+    np.testing.assert_allclose(biases, [5.0], atol=1e-2)
 
 
 def test_the_fit_is_that_of_scikit_learn_at_the_best_strength() -> None:
@@ -102,7 +116,7 @@ def test_the_fit_is_that_of_scikit_learn_at_the_best_strength() -> None:
     labels = rng.integers(0, 3, 200)
     vectors = rng.normal(size=(200, 6)).astype(np.float32)
     vectors[:, :3] += 2 * np.eye(3)[labels]
-    weights, biases = fit_probe(vectors, labels, 3)
+    weights, biases = fit_probe(vectors, labels, fit_classes(3))
     found = (vectors @ weights.T + biases).argmax(-1)
     theirs = [
         LogisticRegression(C=c, max_iter=5000).fit(vectors, labels).predict(vectors)

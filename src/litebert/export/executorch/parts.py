@@ -102,6 +102,7 @@ def make_parts(model: TorchModel) -> Parts:
             ("rotary positions", options.has_rotary),
             ("disentangled positions", options.has_relative),
             ("local windows", options.local_window is not None),
+            ("a pooler that compares two texts", options.pooler_reads == "segments"),
         )
         if is_used
     ]

@@ -63,8 +63,11 @@ def write_head(
 
 
 def _pooled(graph: GraphWriter, model: ModelParts, precision: Precision, inputs: HeadInputs) -> str:
-    """tanh(dense(first token, or mean over tokens)), [N, H]."""
-    if model.config.litebert.pooler_reads == "mean":
+    """tanh(dense(what the pooler reads)), [N, H]; see `model/pooling.py`."""
+    word = model.config.litebert.pooler_reads
+    if word == "segments":
+        rows = _compared(graph, inputs)
+    elif word == "mean":
         rows = _means(graph, inputs)
     else:
         rows = graph.op("Gather", inputs.hidden, inputs.first_positions(), axis=0)
@@ -74,8 +77,28 @@ def _pooled(graph: GraphWriter, model: ModelParts, precision: Precision, inputs:
 def _means(graph: GraphWriter, inputs: HeadInputs) -> str:
     """Mean over the tokens of each sequence, [N, H]."""
     members = write_members(graph, inputs.layout, inputs.first_positions())
-    share = graph.op("Cast", members.is_member, to=TensorProto.FLOAT)  # [N, T]
+    return _mean_of(graph, inputs, members.is_member)
+
+
+def _compared(graph: GraphWriter, inputs: HeadInputs) -> str:
+    """|u - v|, u * v of the means of the two texts, and the mean over all tokens, [N, 3H]."""
+    is_member = write_members(graph, inputs.layout, inputs.first_positions()).is_member
+    types = graph.op("Reshape", inputs.layout.token_type_ids, graph.ints(-1))  # [T]
+    is_second = graph.op("Greater", types, graph.int_scalar(0))
+    is_first = graph.op("Not", is_second)
+    u = _mean_of(graph, inputs, graph.op("And", is_member, is_first))
+    v = _mean_of(graph, inputs, graph.op("And", is_member, is_second))
+    apart = graph.op("Abs", graph.op("Sub", u, v))
+    return graph.op(
+        "Concat", apart, graph.op("Mul", u, v), _mean_of(graph, inputs, is_member), axis=-1
+    )
+
+
+def _mean_of(graph: GraphWriter, inputs: HeadInputs, is_chosen: str) -> str:
+    """Mean over some tokens of each sequence, [N, H]; 0 where there are none."""
+    share = graph.op("Cast", is_chosen, to=TensorProto.FLOAT)  # [N, T]
     counts = graph.op("ReduceSum", share, graph.ints(1), keepdims=1)
+    counts = graph.op("Max", counts, graph.float_scalar(1.0))
     return graph.op("Div", graph.op("MatMul", share, inputs.hidden), counts)
 
 

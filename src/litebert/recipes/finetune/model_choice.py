@@ -87,7 +87,9 @@ def choose_model(
         folder = source_folder(source, words=(AUTO, SCRATCH))
         saved = AlbertConfig.load(folder)
         if "pooler_reads" not in options:
-            changes["litebert"] |= pooler_options(folder, task.head, saved)
+            changes["litebert"] |= pooler_options(
+                folder, task.head, saved, is_pair=getattr(task, "is_pair", False)
+            )
         config = with_added(saved.replace(**changes), settings.adapt)
         why = why or f"weights of {source if is_name(source) else folder}"
         return ModelChoice(config, Tokenizer.from_pretrained(folder), folder, why, source)

@@ -1,4 +1,4 @@
-"""What the pooler reads where it is new: the mean over tokens, if that is what the encoder learnt."""
+"""What the pooler reads where it is new: means over tokens, if those are what the encoder learnt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ IDENTITY: Final = 0.5
 """Weight of the identity in a new pooler, small enough to keep tanh out of saturation."""
 
 
-def pooler_options(folder: Path, head: str, config: AlbertConfig) -> dict[str, Any]:
+def pooler_options(
+    folder: Path, head: str, config: AlbertConfig, *, is_pair: bool = False
+) -> dict[str, Any]:
     """Return options to change for a run that starts from an encoder of mean vectors without a pooler.
 
     Linear probes of litebert-small-en, mean over tokens beside first token, accuracy: Banking77 0.85
@@ -29,12 +31,15 @@ def pooler_options(folder: Path, head: str, config: AlbertConfig) -> dict[str, A
         folder: of the encoder.
         head: head word of the task.
         config: of the encoder.
+        is_pair: whether a sequence holds two texts that are compared.
 
     Raises:
         CheckpointError: the headers of the weights cannot be used.
     """
     is_meant = head in _POOLED and config.litebert.pooling == "mean"
-    return {"pooler_reads": "mean"} if is_meant and not has_pooler(folder) else {}
+    if not is_meant or has_pooler(folder):
+        return {}
+    return {"pooler_reads": "segments" if is_pair and head == "sequence" else "mean"}
 
 
 def has_pooler(folder: Path) -> bool:
@@ -47,11 +52,14 @@ def has_pooler(folder: Path) -> bool:
 
 
 def start_pooler(model: AlbertWithHead, folder: Path) -> None:
-    """Let a new pooler of means begin near the identity, so that vectors stay what they were."""
+    """Let a new pooler of means begin near the identity, so that vectors stay what they were.
+
+    One that compares two texts begins as the difference of their vectors.
+    """
     import torch
 
     pooler = model.model.pooler
-    if pooler is None or model.config.litebert.pooler_reads != "mean" or has_pooler(folder):
+    if pooler is None or model.config.litebert.pooler_reads == "first" or has_pooler(folder):
         return
     with torch.no_grad():
         weight = pooler.get_parameter("weight")

@@ -7,7 +7,8 @@ pulls it about. Source: Kumar et al. 2022, Fine-Tuning can Distort Pretrained Fe
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,12 +19,16 @@ from litebert.recipes.finetune.defaults import begins_fitted
 from litebert.recipes.finetune.known_head import is_head_known
 from litebert.train.evaluate import predict_logits
 from litebert.train.logistic import fit_logistic
+from litebert.train.ridge import fit_ridge
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float, Shaped
 
     from litebert.data.batch import EncodedExample
     from litebert.model.albert import AlbertWithHead
+
+    Vectors = Float[np.ndarray, "N H"]
+    Labels = Shaped[np.ndarray, " N"]
 
 __all__ = ["spread", "start_classifier"]
 
@@ -42,8 +47,8 @@ LEAST: Final = 16
 def start_classifier(model: AlbertWithHead, plan: Any) -> None:
     """Fit the classifier of a `sequence` head to the training examples, the encoder as it is.
 
-    Nothing is done for other heads, other labels than one class of several, heads that were trained
-    for the same labels, or few examples.
+    Nothing is done for other heads, other labels than one class of several or a number, heads that were
+    trained for the same labels, or few examples.
 
     Args:
         model: with a new head.
@@ -64,36 +69,63 @@ def start_classifier(model: AlbertWithHead, plan: Any) -> None:
         head.classifier = classifier
     if vectors is None or not np.isfinite(vectors).all():
         return
-    labels = np.array([example.label for example in examples], np.int64)
-    weights, biases = fit_probe(vectors, labels, classifier.out_features)
+    labels = np.array([example.label for example in examples])
+    fit = fit_numbers if model.config.problem_type == "regression" else fit_classes
+    weights, biases = fit_probe(vectors, labels, fit(classifier.out_features))
     with torch.no_grad():
         classifier.weight.copy_(torch.from_numpy(weights))
         classifier.bias.copy_(torch.from_numpy(biases))
 
 
-def fit_probe(
-    vectors: Float[np.ndarray, "N H"], labels: Int[np.ndarray, " N"], num_classes: int
-) -> tuple[Float[np.ndarray, "C H"], Float[np.ndarray, " C"]]:
-    """Return weights and biases, with the regularisation that answers held-out examples best.
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a linear head is fitted to examples, and what it loses on others."""
+
+    head: Callable[[Vectors, Labels, float], tuple[np.ndarray, np.ndarray]]
+    loss: Callable[[np.ndarray, Labels], float]
+
+
+def fit_classes(num_classes: int) -> Fit:
+    """Softmax regression on class ids, scored by its cross-entropy."""
+
+    def loss(logits: np.ndarray, labels: Labels) -> float:
+        logits = logits - logits.max(-1, keepdims=True)
+        chances = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        return -float(chances[np.arange(len(labels)), labels].mean())
+
+    def head(vectors: Vectors, labels: Labels, strength: float) -> tuple[np.ndarray, np.ndarray]:
+        return fit_logistic(vectors, labels, num_classes, strength=strength)
+
+    return Fit(head, loss)
+
+
+def fit_numbers(_outputs: int) -> Fit:
+    """Ridge regression on numbers, scored by its mean squared error."""
+
+    def loss(logits: np.ndarray, labels: Labels) -> float:
+        return float(np.square(logits[:, 0] - labels).mean())
+
+    return Fit(
+        lambda vectors, labels, strength: fit_ridge(vectors, labels, strength=strength), loss
+    )
+
+
+def fit_probe(vectors: Vectors, labels: Labels, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights [C, H] and biases [C], with the regularisation that answers held-out examples best.
 
     Args:
         vectors: one row for each example.
-        labels: class of each.
-        num_classes: C.
+        labels: class of each, or its number.
+        fit: `fit_classes` or `fit_numbers`.
     """
     is_held = np.arange(len(labels)) % HELD_OUT == 0
     losses: list[float] = []
     for strength in STRENGTHS:
-        weights, biases = fit_logistic(
-            vectors[~is_held], labels[~is_held], num_classes, strength=strength
-        )
-        logits = vectors[is_held] @ weights.T + biases
-        logits -= logits.max(-1, keepdims=True)
-        chances = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        losses.append(-float(chances[np.arange(len(logits)), labels[is_held]].mean()))
+        weights, biases = fit.head(vectors[~is_held], labels[~is_held], strength)
+        losses.append(fit.loss(vectors[is_held] @ weights.T + biases, labels[is_held]))
     strength = STRENGTHS[int(np.argmin(losses))]
     log.info("linear head: held-out loss %.3f at strength %g", min(losses), strength)
-    return fit_logistic(vectors, labels, num_classes, strength=strength)
+    return fit.head(vectors, labels, strength)
 
 
 def spread(examples: Sequence[EncodedExample], most_tokens: int) -> list[EncodedExample]:
