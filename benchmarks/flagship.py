@@ -19,7 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.tasks import SPLIT, Row, ignore, settings_of
+from litebert.checkpoint.folder import load_model
 from litebert.data.readers import ReadOptions
 from litebert.models import DEFAULT, NAMES, locate
 from litebert.recipes.exit_run import set_exit
@@ -31,6 +34,7 @@ from litebert.recipes.run_folder import RunFolder, environment
 from litebert.runtime.session import Session
 from litebert.runtime.text_model import TextModel
 from litebert.tasks.records import RECORD_KINDS
+from litebert.text.tokenizer import Tokenizer
 from litebert.train.stop import StopRequest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +150,29 @@ def measure_depths(given: argparse.Namespace, known: dict[str, float]) -> None:
             print(f"depth {depth} STS-B: {known[str(depth)]:.4f}", flush=True)
 
 
+def masked_words(given: argparse.Namespace) -> dict[str, float]:
+    """Return how often masked pieces of WikiText-2 (test) are found: first guess, and among five.
+
+    Every seventh piece is masked, in the first 300 paragraphs of 30 words and more.
+    """
+    folder = locate(given.model)
+    model, tokenizer = load_model(folder, "mlm").eval(), Tokenizer.from_pretrained(folder)
+    text = (given.data / "corpora" / "wikitext-2-raw" / "wiki.test.raw").read_text("utf-8")
+    paragraphs = [line for line in text.splitlines() if len(line.split()) >= 30][:300]
+    hits, hits_of_five, count = 0, 0, 0
+    for encoded in tokenizer.encode_batch(paragraphs, max_length=128):
+        ids = torch.tensor(encoded.ids)[None]
+        places = torch.arange(4, ids.shape[1] - 1, 7)
+        targets = ids[0, places].clone()
+        ids[0, places] = tokenizer.mask_id
+        with torch.inference_mode():
+            best = model(ids).logits[0, places].topk(5, -1).indices
+        hits += int((best[:, 0] == targets).sum())
+        hits_of_five += int((best == targets[:, None]).any(-1).sum())
+        count += len(targets)
+    return {"first": hits / count, "among_five": hits_of_five / count, "masked": count}
+
+
 def summed_up(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return one entry a task: medians of each start, and the simple answers."""
     found: dict[str, dict[str, Any]] = {}
@@ -165,6 +192,12 @@ def summed_up(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             entry[f"{start}_seeds"] = values
         epochs = [row["epochs"] for row in own if row["start"] == "pretrained"]
         entry["pretrained_epochs"] = statistics.median(epochs) if epochs else None
+        errors = [
+            row["ece"][1]
+            for row in own
+            if row["start"] == "pretrained" and row["ece"][1] is not None
+        ]
+        entry["pretrained_ece"] = statistics.median(errors) if errors else None
         if name in BARS:
             score, bar = BARS[name]
             # The official test set where the source has one with labels.
@@ -190,8 +223,10 @@ def page() -> str:
         "Fine-tuned with the defaults of `litebert train`, but for the epochs that are named (a time budget ended",
         "some runs early), beside the most frequent answer, TF-IDF with logistic regression, a model that starts",
         "from new weights, and the teacher fine-tuned the same way.",
-        "Medians over seeds; scored on the development set, which also chose the best step, or on a held-out",
-        "part. Made with `python -m benchmarks.flagship`; every run is in `benchmarks/results/NAME.json`.",
+        "Medians over seeds (pretrained, from scratch, teacher); scored on the development set, which also chose the",
+        "best step, or on a held-out part. ECE is the expected calibration error of the pretrained start after the",
+        "temperature was fitted; epochs are its own.",
+        "Made with `python -m benchmarks.flagship`; every run is in `benchmarks/results/NAME.json`.",
     ]
     for name in NAMES:
         path = RESULTS / f"{name}.json"
@@ -207,15 +242,17 @@ def section(results: dict[str, Any]) -> list[str]:
     """Return the lines about one encoder."""
     tasks, vectors = results.get("tasks", {}), results.get("vectors", {})
     lines = [
-        "| Task | Score | Trained on | Majority | TF-IDF | From scratch | Pretrained | Teacher | Epochs | Seeds |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| Task | Score | Rows | Majority | TF-IDF | From scratch | Pretrained | Teacher | ECE | Epochs | Seeds |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, row in tasks.items():
         cells = [row[key] for key in ("majority", "tfidf", "scratch", "pretrained", "teacher")]
+        cells.append(row.get("pretrained_ece"))
         shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
+        seeds = "/".join(str(len(row[f"{start}_seeds"])) for start in STARTS)
         lines.append(
             f"| {name} | {row['metric']} | {row['train_examples']:,} | {' | '.join(shown)} | "
-            f"{row['pretrained_epochs'] or '-'} | {len(row['pretrained_seeds'])} |"
+            f"{row['pretrained_epochs'] or '-'} | {seeds} |"
         )
     if not tasks:
         lines = ["Fine-tuning: not measured yet."]
@@ -239,6 +276,13 @@ def section(results: dict[str, Any]) -> list[str]:
         for side, values in vectors.items():
             shown = [f"{values[name]:.4f}" if name in values else "-" for name in VECTORS]
             lines.append(f"| {side} | {' | '.join(shown)} |")
+    words = results.get("words")
+    if words:
+        lines += [
+            "",
+            f"Masked words of WikiText-2: {words['first']:.1%} right at the first guess, {words['among_five']:.1%} "
+            f"among five ({words['masked']:,} pieces).",
+        ]
     depths = results.get("depths", {})
     if depths:
         lines += [
@@ -319,6 +363,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             measure_vectors(given, Path(scratch), known.setdefault("vectors", {}))
         measure_depths(given, known.setdefault("depths", {}))
+        if "words" not in known:
+            known["words"] = masked_words(given)
+            print(f"masked words: {known['words']}", flush=True)
     keep()
 
 

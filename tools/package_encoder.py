@@ -52,15 +52,33 @@ def results_table(results: Path) -> str:
     if tasks:
         lines += [
             "",
-            "| Task | Score | Majority | TF-IDF | From scratch | This encoder | Epochs | Seeds |",
-            "|---|---|---|---|---|---|---|---|",
+            "| Task | Score | Majority | TF-IDF | From scratch | Teacher | This encoder | ECE | Epochs | Seeds |",
+            "|---|---|---|---|---|---|---|---|---|---|",
         ]
     for name, row in tasks.items():
-        cells = [row.get(key) for key in ("majority", "tfidf", "scratch", "pretrained")]
+        cells = [
+            row.get(key)
+            for key in ("majority", "tfidf", "scratch", "teacher", "pretrained", "pretrained_ece")
+        ]
         shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
         seeds = len(row.get("pretrained_seeds", ()))
         epochs = row.get("pretrained_epochs") or "-"
         lines.append(f"| {name} | {row['metric']} | {' | '.join(shown)} | {epochs} | {seeds} |")
+    words: dict[str, float] = values.get("words", {})
+    if words:
+        lines += [
+            "",
+            f"Masked words of WikiText-2: {words['first']:.1%} right at the first guess, "
+            f"{words['among_five']:.1%} among five.",
+        ]
+    depths: dict[str, float] = values.get("depths", {})
+    if depths:
+        lines += [
+            "",
+            "Vectors after each depth, nothing trained for leaving early (STS-B, Spearman): "
+            + ", ".join(f"{depth}: {score:.3f}" for depth, score in depths.items())
+            + ".",
+        ]
     return "\n".join(lines)
 
 

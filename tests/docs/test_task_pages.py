@@ -161,5 +161,5 @@ def test_the_commands_of_a_page_run(name: str, place: Path) -> None:
         assert all(row["kind"] in ("span", "yes", "no", "unknown") for row in rows)
     if name == "learn-from-few-examples":
         said = next(text for line, text in outputs.items() if " train " in line)
-        assert "training  1 x 40 steps of 16 pairs, learning rate 0.0003" in said
+        assert "training  1 x 20 steps of 16 pairs, learning rate 0.0002" in said
         assert "16 examples, at most 8 of a class, are too few for ordinary fine-tuning" in said

@@ -20,7 +20,7 @@ from litebert.errors import DataError, SettingsError
 from litebert.model.losses import LossTerm
 from litebert.train.micro import DeviceBatch, forward_packed
 
-__all__ = ["ContrastiveLoss", "CosineLoss", "text_bytes"]
+__all__ = ["ContrastiveLoss", "CosineLoss", "prefixes", "text_bytes", "text_vectors"]
 
 SCALE: Final = 20.0
 """Factor of cosines before the softmax, an inverse temperature."""
@@ -49,7 +49,7 @@ class CosineLoss:
 
     def __call__(self, model: nn.Module, batch: DeviceBatch) -> tuple[LossTerm, ...]:
         """Return the summed loss of the pairs."""
-        vectors = _vectors(model, batch)
+        vectors = text_vectors(model, batch)
         firsts = _starts(batch)
         if len(vectors) != 2 * len(firsts) or batch.labels is None:
             raise DataError(
@@ -58,7 +58,7 @@ class CosineLoss:
         target = batch.labels.float()
         totals = [
             ((a[firsts] * a[firsts + 1]).sum(-1) - target).square().sum()
-            for a in _prefixes(vectors, self._dims)
+            for a in prefixes(vectors, self._dims)
         ]
         return (LossTerm("cosine_mse", torch.stack(totals).mean(), torch.tensor(len(firsts))),)
 
@@ -97,7 +97,7 @@ class ContrastiveLoss:
 
     def vectors(self, model: nn.Module, batch: DeviceBatch) -> Float[Tensor, "N H"]:
         """Return the vector of each text, of any length."""
-        return _vectors(model, batch)
+        return text_vectors(model, batch)
 
     def compare(self, vectors: Float[Tensor, "N H"], batches: Sequence[DeviceBatch]) -> LossTerm:
         """Return the loss summed over the anchors of all micro-batches."""
@@ -111,7 +111,7 @@ class ContrastiveLoss:
         order = torch.cat([anchors + 1, _others(anchors, len(vectors))])
         wrong = _may_be_wrong(numbers, anchors, order)
         total = torch.stack(
-            [self._total(a[anchors], a[order], wrong) for a in _prefixes(vectors, self._dims)]
+            [self._total(a[anchors], a[order], wrong) for a in prefixes(vectors, self._dims)]
         ).mean()
         return LossTerm("contrastive", total, torch.tensor(len(anchors)))
 
@@ -147,7 +147,12 @@ def _distinct(texts: np.ndarray) -> Int[np.ndarray, " N"]:
     return np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
 
 
-def _vectors(model: nn.Module, batch: DeviceBatch) -> Float[Tensor, "N H"]:
+def text_vectors(model: nn.Module, batch: DeviceBatch) -> Float[Tensor, "N H"]:
+    """Return the vector of each text of a batch, of any length.
+
+    Raises:
+        DataError: a model without the head `embedding`.
+    """
     output: Any = forward_packed(model, batch, labels=None).logits
     if not isinstance(output, Tensor) or len(output) != batch.packing.num_sequences:
         raise DataError("texts are compared by their vectors; the model needs the head 'embedding'")
@@ -191,7 +196,7 @@ def _cross_entropy(
     return functional.cross_entropy(masked, own, reduction="sum")
 
 
-def _prefixes(vectors: Float[Tensor, "N H"], dims: Sequence[int]) -> list[Float[Tensor, "N D"]]:
+def prefixes(vectors: Float[Tensor, "N H"], dims: Sequence[int]) -> list[Float[Tensor, "N D"]]:
     """Return the vectors and their prefixes, each scaled to length 1.
 
     Raises:

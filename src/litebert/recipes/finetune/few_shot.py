@@ -2,7 +2,8 @@
 
 Ordinary fine-tuning of a few dozen examples gives a head too few updates. Pairs of examples are many
 more, and a linear head on good vectors needs few. Source: Tunstall et al. 2022, Efficient Few-Shot
-Learning Without Prompts (SetFit).
+Learning Without Prompts (SetFit). Differs from it: all texts of a step are compared, not those of a drawn
+pair alone, which takes a quarter of the steps (docs/log.md).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from litebert.errors import DataError
 from litebert.settings import Settings
 from litebert.tasks.embedding_classification import EmbeddingClassification
 from litebert.tasks.similarity import unit_rows
+from litebert.train.class_pairs_loss import ClassPairsLoss
 from litebert.train.evaluate import predict_outputs
 from litebert.train.logistic import fit_logistic
 from litebert.train.loop import fit
 from litebert.train.settings import TrainSettings
-from litebert.train.similarity_loss import CosineLoss
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -46,6 +47,8 @@ __all__ = [
 
 MOST_PER_CLASS: Final = 64
 """Examples of the largest class up to which pairs are learnt from."""
+LEAST_ROUNDS: Final = 3
+"""Times that each example is at least the first of a pair, if as many are asked for."""
 NARROW: Final = 384
 """Up to this width an encoder wants a higher rate."""
 
@@ -54,12 +57,12 @@ class FewShotSettings(Settings):
     """How few examples are learnt from."""
 
     pairs_per_example: int = Field(default=20, ge=1, le=1000)
-    """Pairs of the same class drawn for each example, and as many of different classes."""
-    max_pairs: int = Field(default=6_400, ge=2, le=10_000_000)
-    """Most pairs in all, half of them of the same class."""
+    """Pairs of its class drawn for each example; a step compares all texts of its pairs."""
+    max_pairs: int = Field(default=1_280, ge=2, le=10_000_000)
+    """Pairs in all above which fewer are drawn for each example, though three at least."""
     batch_size: int = Field(default=16, ge=1)
     learning_rate: float | None = Field(default=None, gt=0, lt=1)
-    """Peak rate; None: 3e-4 for narrow encoders, else 2e-5."""
+    """Peak rate; None: 2e-4 for narrow encoders, else 2e-5."""
     strength: float = Field(default=10.0, gt=0)
     """Inverse regularisation of the linear head on vectors of length 1."""
 
@@ -69,8 +72,8 @@ class PairSchedule:
     """How pairs are learnt from, known before they are drawn.
 
     Attributes:
-        rounds: times that each example is the first of a pair of either sort.
-        pairs: pairs in all.
+        rounds: times that each example is the first of a pair.
+        pairs: pairs in all; an example that is alone in its class stands alone.
         batch_size: pairs of a step.
         learning_rate: peak rate.
     """
@@ -144,10 +147,10 @@ def pair_schedule(
         settings: sizes and rates.
     """
     settings = settings or FewShotSettings()
-    total, lonely = sum(label_counts), sum(count == 1 for count in label_counts)
-    rounds = min(settings.pairs_per_example, max(1, settings.max_pairs // max(1, 2 * total)))
-    rate = settings.learning_rate or (3e-4 if hidden_size <= NARROW else 2e-5)
-    return PairSchedule(rounds, rounds * (2 * total - lonely), settings.batch_size, rate)
+    total = sum(label_counts)
+    rounds = min(settings.pairs_per_example, max(LEAST_ROUNDS, settings.max_pairs // max(1, total)))
+    rate = settings.learning_rate or (2e-4 if hidden_size <= NARROW else 2e-5)
+    return PairSchedule(rounds, rounds * total, settings.batch_size, rate)
 
 
 def run_few_shot(
@@ -208,7 +211,7 @@ def run_few_shot(
     )
     pairs = label_pairs(labels, settings, np.random.default_rng([seed, len(labels)]))
     data = [
-        _joined(encoded[a], encoded[b], same, index) for index, (a, b, same) in enumerate(pairs)
+        _joined([encoded[member] for member in pair], index) for index, pair in enumerate(pairs)
     ]
     counts = np.unique(labels, return_counts=True)[1].tolist()
     schedule = pair_schedule(counts, model.config.hidden_size, settings)
@@ -225,7 +228,7 @@ def run_few_shot(
         model,
         data,
         loop,
-        step_loss=CosineLoss(),
+        step_loss=ClassPairsLoss(),
         state_dir=state_dir,
         resume=resume,
         on_event=on_event,
@@ -242,41 +245,35 @@ def run_few_shot(
 
 def label_pairs(
     labels: Int[np.ndarray, " N"], settings: FewShotSettings, random: np.random.Generator
-) -> list[tuple[int, int, bool]]:
-    """Return (first, second, same class), as many of the same class as of different ones.
+) -> list[tuple[int, ...]]:
+    """Return pairs (first, second) of one class; an example that is alone in its class stands alone.
 
-    Every example is the first of equally many pairs, as far as its class has another.
+    Every example is the first of equally many pairs.
 
     Raises:
         DataError: one class only, or no class with two examples.
     """
     groups = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
-    lonely = {label for label, members in groups.items() if len(members) < 2}
-    if len(groups) < 2 or len(lonely) == len(groups):
+    sizes = [len(members) for members in groups.values()]
+    if len(groups) < 2 or max(sizes) < 2:
         raise DataError(
             f"{len(labels)} examples of {len(groups)} classes make no pairs; give two classes and "
             "more, and two examples of a class"
         )
-    sizes = [len(members) for members in groups.values()]
-    pairs: list[tuple[int, int, bool]] = []
+    pairs: list[tuple[int, ...]] = []
     for _ in range(pair_schedule(sizes, 0, settings).rounds):
         for first in random.permutation(len(labels)).tolist():
-            own = int(labels[first])
-            others = np.flatnonzero(labels != own)
-            pairs.append((first, int(random.choice(others)), False))
-            if own not in lonely:
-                mates = groups[own][groups[own] != first]
-                pairs.append((first, int(random.choice(mates)), True))
+            members = groups[int(labels[first])]
+            mates = members[members != first]
+            pairs.append((first, int(random.choice(mates))) if len(mates) else (first,))
     return pairs
 
 
-def _joined(
-    first: EncodedExample, second: EncodedExample, same: bool, index: int
-) -> EncodedExample:
+def _joined(members: Sequence[EncodedExample], index: int) -> EncodedExample:
     return EncodedExample(
-        ids=np.concatenate([first.ids, second.ids]),
-        type_ids=np.concatenate([first.type_ids, second.type_ids]),
-        label=float(same),
+        ids=np.concatenate([member.ids for member in members]),
+        type_ids=np.concatenate([member.type_ids for member in members]),
+        label=members[0].label,
         index=index,
-        sequence_lengths=(len(first), len(second)),
+        sequence_lengths=tuple(len(member) for member in members),
     )
