@@ -45,7 +45,8 @@ def _by_torch(source: Path, text: str, top: int) -> list[list[FilledMask]]:
     head = saved_head(folder)
     if head not in ("mlm", "pretraining"):
         raise CheckpointError(
-            f"its head is {head!r}, which does not predict words; give a folder of `litebert pretrain`",
+            f"its head is {head!r}, which does not predict words; give litebert-small-en or a folder of "
+            "`litebert pretrain`",
             path=folder,
         )
     model = load_model(folder, "mlm")

@@ -230,8 +230,8 @@ class Session(TextModel):
         name = _WORD_OUTPUTS.get(self._graph.head or "")
         if name is None:
             raise CheckpointError(
-                f"the head is {self._graph.head!r}, which does not predict words; export a pretrained "
-                "folder"
+                f"the head is {self._graph.head!r}, which does not predict words; take a model "
+                "with a head for masked words: litebert-small-en, or an export of `litebert pretrain`"
             )
         encoding, masks = find_masks(self.tokenizer, text, max_length=self.max_positions, top=top)
         ids = np.asarray(encoding.ids, np.int64)

@@ -124,6 +124,12 @@ def test_pairs_begin_as_the_difference_of_their_vectors(tmp_path: Path) -> None:
     assert weight.shape == (16, 48)
     assert float(weight.diagonal().mean()) == pytest.approx(0.5, abs=0.05)
     assert abs(float(weight[:, 16:].mean())) < 0.02
+    # A folder whose pooler has another width gives no start, so the new one begins as any other.
+    single = plan_of(tmp_path, tmp_path / "student")
+    save_model(new_model(single, None), tmp_path / "single", single.model.tokenizer)
+    wide = pair_plan(tmp_path, tmp_path / "single", litebert={"pooler_reads": "segments"})
+    weight = new_model(wide, None).get_parameter("model.pooler.weight").detach()
+    assert float(weight.diagonal().mean()) == pytest.approx(0.5, abs=0.05)
     told = pair_plan(tmp_path, tmp_path / "student", litebert={"pooler_reads": "mean"})
     assert new_model(told, None).get_parameter("model.pooler.weight").shape == (16, 16)
 

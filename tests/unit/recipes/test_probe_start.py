@@ -102,6 +102,18 @@ def test_numbers_begin_as_the_ridge_that_fits_them(tmp_path: Path) -> None:
     assert np.square(answers[:, 0] - targets).mean() < 0.9 * targets.var()  # better than the mean
 
 
+def test_one_target_for_all_is_warned_of(tmp_path: Path) -> None:
+    rows = "".join(f"{WORDS[n % 9]} {WORDS[n % 7]},{{}}\n" for n in range(40))
+    for numbers, is_warned in (([1.5] * 40, True), ([n % 9 + 0.5 for n in range(40)], False)):
+        (tmp_path / "n.csv").write_text("text,label\n" + rows.format(*numbers), "utf-8")
+        values = {
+            "data": {"train": str(tmp_path / "n.csv"), "kind": "regression"},
+            "model": {"source": "scratch"},
+        }
+        plan = make_plan(build_settings(FinetuneSettings, values))
+        assert any("every training row has the target 1.5" in w for w in plan.warnings) == is_warned
+
+
 def test_numbers_are_fitted_at_the_strength_that_answers_held_out_ones_best() -> None:
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(300, 4))

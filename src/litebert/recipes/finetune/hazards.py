@@ -44,7 +44,7 @@ ADAM: Final = frozenset({"adamw", "adam"})
 
 def hazards(plan: AnyPlan) -> tuple[str, ...]:
     """Return what is likely to spoil the training, each with what to do; usually nothing."""
-    found = (_cut, _steps, _vocabulary, _spelling, _rate, _same)
+    found = (_cut, _steps, _targets, _vocabulary, _spelling, _rate, _same)
     return tuple(sentence for rule in found for sentence in rule(plan))
 
 
@@ -121,6 +121,17 @@ def _windows(plan: AnyPlan) -> str:
     if isinstance(plan, RecordPlan) or plan.task.stride is not None:
         return ""
     return ", or read whole texts in windows with --long-texts windows"
+
+
+def _targets(plan: AnyPlan) -> Iterator[str]:
+    if plan.task.problem_type != "regression":
+        return
+    targets = {example.label for example in plan.train.examples}
+    if len(targets) == 1:
+        yield (
+            f"every training row has the target {targets.pop()}, and nothing can be learnt from one number; "
+            "name another column with --label-column"
+        )
 
 
 def _steps(plan: AnyPlan) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from litebert.model.config import AlbertConfig
+from litebert.recipes.finetune.defaults import begins_fitted
 
 if TYPE_CHECKING:
     from litebert.model.albert import AlbertWithHead
@@ -60,9 +61,13 @@ def head_notes(plan: Any, fresh: tuple[str, ...]) -> tuple[str, ...]:
         return (
             f"the head goes on from {plan.model.folder}, which was trained for the same labels",
         )
+    start = (
+        "begins as the linear head that fits"
+        if begins_fitted(plan.model)
+        else "is new and untrained"
+    )
     return (
-        f"the encoder of {plan.model.folder} goes on, the head is new and untrained: the old one was for "
-        f"{names}",
+        f"the encoder of {plan.model.folder} goes on, the head {start}: the old one was for {names}",
     )
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from litebert.checkpoint.weights import find_weights
+from litebert.model.config import AlbertConfig
 
 if TYPE_CHECKING:
     from litebert.model.albert import AlbertWithHead
-    from litebert.model.config import AlbertConfig
 
 __all__ = ["has_pooler", "pooler_options", "start_pooler"]
 
@@ -59,7 +59,9 @@ def start_pooler(model: AlbertWithHead, folder: Path) -> None:
     import torch
 
     pooler = model.model.pooler
-    if pooler is None or model.config.litebert.pooler_reads == "first" or has_pooler(folder):
+    if pooler is None or model.config.litebert.pooler_reads == "first":
+        return
+    if has_pooler(folder) and AlbertConfig.load(folder).pooler_width == model.config.pooler_width:
         return
     with torch.no_grad():
         weight = pooler.get_parameter("weight")
