@@ -265,6 +265,9 @@ def section(results: dict[str, Any]) -> list[str]:
         )
     if not tasks:
         lines = ["Fine-tuning: not measured yet."]
+    missing = [name for name in TASKS if name not in tasks]
+    if tasks and missing:
+        lines += ["", f"Not measured: {', '.join(missing)}."]
     goals = [(name, row["bar"]) for name, row in tasks.items() if row.get("bar", {}).get("got")]
     if goals:
         lines += ["", "Goals that were set before:", ""]

@@ -24,7 +24,7 @@ from litebert.model.legacy import (
     MAX_LABELS,
     REQUIRED_KEYS,
 )
-from litebert.model.options import FORMAT_VERSION, PARTS, LitebertOptions, check_options
+from litebert.model.options import FORMAT_VERSION, POOLER_PARTS, LitebertOptions, check_options
 from litebert.model.sharing import SHARING, Plan, make_plan, transformers_groups
 from litebert.settings import Settings, got
 
@@ -164,7 +164,7 @@ class AlbertConfig(Settings):
     @property
     def pooler_width(self) -> int:
         """Numbers that the pooler reads of a sequence; H unless it compares two texts."""
-        return self.hidden_size * PARTS[self.litebert.pooler_reads]
+        return self.hidden_size * POOLER_PARTS[self.litebert.pooler_reads]
 
     @property
     def has_projection(self) -> bool:

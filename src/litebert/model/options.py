@@ -13,7 +13,7 @@ from pydantic import Field
 from litebert.model.quantization import Quantization
 from litebert.settings import Settings
 
-__all__ = ["FORMAT_VERSION", "PARTS", "PROJECTIONS", "LitebertOptions", "check_options"]
+__all__ = ["FORMAT_VERSION", "POOLER_PARTS", "PROJECTIONS", "LitebertOptions", "check_options"]
 
 FORMAT_VERSION: Final = 1
 
@@ -54,7 +54,7 @@ _NEEDS: Final[tuple[tuple[str, str, str], ...]] = (
 """(option, what makes it count, how that is asked for)."""
 
 
-PARTS: Final = {"first": 1, "mean": 1, "segments": 3}
+POOLER_PARTS: Final = {"first": 1, "mean": 1, "segments": 3}
 """Vectors of width H that the pooler reads, by the word in `pooler_reads`."""
 
 

@@ -34,19 +34,20 @@ def pooler_rows(
         return packing.first_tokens(hidden)
     if word == "mean":
         return packing.mean_tokens(hidden)
-    types = (
-        packing.sequence_ids.new_zeros(len(hidden)) if token_type_ids is None else token_type_ids
-    )
-    is_second = (types > 0).to(hidden.dtype)[:, None]
-    # One sum over both sides: the texts are the two halves of a row of width 2 (H + 1).
-    ones = torch.ones_like(is_second)
-    wide = torch.cat([hidden, ones], 1)
-    sums = wide.new_zeros(packing.num_sequences, 2 * wide.shape[1]).index_add(
-        0, packing.sequence_ids, torch.cat([wide * (1 - is_second), wide * is_second], 1)
-    )
-    first, second = sums.chunk(2, dim=1)
-    u = first[:, :-1] / first[:, -1:].clamp_min(1)
-    v = second[:, :-1] / second[:, -1:].clamp_min(1)
-    both = first + second
-    mean = both[:, :-1] / both[:, -1:].clamp_min(1)
-    return torch.cat([(u - v).abs(), u * v, mean], 1)
+    types = packing.sequence_ids * 0 if token_type_ids is None else token_type_ids
+    is_second = (types > 0).float()[:, None]
+    # In float32: as bfloat16, a count of tokens stops at 256.
+    u = _mean_where(hidden.float(), packing, 1 - is_second)
+    v = _mean_where(hidden.float(), packing, is_second)
+    rows = torch.cat([(u - v).abs(), u * v, packing.mean_tokens(hidden.float())], 1)
+    return rows.to(hidden.dtype)
+
+
+def _mean_where(
+    hidden: Float[Tensor, "T H"], packing: Packing, chosen: Float[Tensor, "T 1"]
+) -> Float[Tensor, "N H"]:
+    """Mean over the tokens of each sequence where `chosen` is 1; zeros where there are none."""
+    wide = torch.cat([hidden * chosen, chosen], 1)
+    sums = wide.new_zeros(packing.num_sequences, wide.shape[1])
+    sums = sums.index_add(0, packing.sequence_ids, wide)
+    return sums[:, :-1] / sums[:, -1:].clamp_min(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +16,8 @@ from litebert.train.micro import DeviceBatch
 from litebert.train.similarity_loss import prefixes, text_vectors
 
 __all__ = ["ClassPairsLoss"]
+
+NO_CLASSES: Final = "texts are pulled together by class and these have none; name a label"
 
 
 class ClassPairsLoss:
@@ -37,7 +40,7 @@ class ClassPairsLoss:
             DataError: the batch has no classes.
         """
         if batch.labels is None:
-            raise DataError("texts are pulled together by class and these have none; name a label")
+            raise DataError(NO_CLASSES)
         return {"class_pairs": batch.num_examples}
 
     def __call__(self, model: nn.Module, batch: DeviceBatch) -> tuple[LossTerm, ...]:
@@ -69,6 +72,6 @@ class ClassPairsLoss:
 def _classes(batch: DeviceBatch) -> Int[Tensor, " N"]:
     """Class of each text."""
     if batch.labels is None:
-        raise DataError("texts are pulled together by class and these have none; name a label")
+        raise DataError(NO_CLASSES)
     labels = batch.labels.long()
     return labels if batch.group_sizes is None else labels.repeat_interleave(batch.group_sizes)

@@ -43,6 +43,14 @@ def test_two_texts_are_compared_by_their_means(lengths: list[tuple[int, int]], s
     torch.testing.assert_close(alone, written_out(hidden, [(a + b, 0) for a, b in lengths]))
 
 
+def test_long_texts_are_counted_in_full_in_half_precision() -> None:
+    hidden = torch.ones(1000, 2, dtype=torch.bfloat16)
+    types = (torch.arange(1000) >= 400).long()
+    found = pooler_rows(hidden, Packing.from_lengths([1000]), types, "segments")
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), torch.tensor([[0.0, 0.0, 1.0, 1.0, 1.0, 1.0]]))
+
+
 def config_of(**options: object) -> AlbertConfig:
     return AlbertConfig.from_dict(
         {

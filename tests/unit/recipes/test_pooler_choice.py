@@ -27,9 +27,15 @@ IDS = torch.tensor([[2, 7, 9, 5, 3], [2, 8, 3, 0, 0]])
 
 def plan_of(folder: Path, source: Path, **config: Any) -> Any:
     rows = [f"the {word} {n},{'ab'[n % 2]}" for n in range(10) for word in VOCABULARY[10:20]]
-    (folder / "t.csv").write_text("text,label\n" + "\n".join(rows) + "\n", "utf-8")
+    return plan_over(folder, ("text",), rows, source, config)
+
+
+def plan_over(
+    folder: Path, columns: tuple[str, ...], rows: list[str], source: Path, config: dict[str, Any]
+) -> Any:
+    (folder / "t.csv").write_text("\n".join([",".join((*columns, "label")), *rows, ""]), "utf-8")
     values = {
-        "data": {"train": str(folder / "t.csv")},
+        "data": {"train": str(folder / "t.csv"), "text_columns": list(columns)},
         "model": {"source": str(source), "config": config},
     }
     return make_plan(build_settings(FinetuneSettings, values))
@@ -102,18 +108,9 @@ def test_the_exported_graph_answers_the_same(tmp_path: Path) -> None:
 
 
 def pair_plan(folder: Path, source: Path, **config: Any) -> Any:
-    rows = [
-        f"the {a} {n},a {b},{int(a == b)}"
-        for n in range(3)
-        for a in VOCABULARY[10:16]
-        for b in VOCABULARY[10:16]
-    ]
-    (folder / "p.csv").write_text("text,pair,label\n" + "\n".join(rows) + "\n", "utf-8")
-    values = {
-        "data": {"train": str(folder / "p.csv"), "text_columns": ["text", "pair"]},
-        "model": {"source": str(source), "config": config},
-    }
-    return make_plan(build_settings(FinetuneSettings, values))
+    words = VOCABULARY[10:16]
+    rows = [f"the {a} {n},a {b},{int(a == b)}" for n in range(3) for a in words for b in words]
+    return plan_over(folder, ("text", "pair"), rows, source, config)
 
 
 def test_pairs_begin_as_the_difference_of_their_vectors(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_numbers_are_fitted_at_the_strength_that_answers_held_out_ones_best() ->
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(300, 4))
     targets = vectors @ np.array([3.0, -2.0, 0.0, 1.0]) + 5.0
-    weights, biases = fit_probe(vectors, targets, fit_numbers(1))
+    weights, biases = fit_probe(vectors, targets, fit_numbers())
     np.testing.assert_allclose(weights, [[3.0, -2.0, 0.0, 1.0]], atol=1e-2)
     np.testing.assert_allclose(biases, [5.0], atol=1e-2)
 

@@ -3,7 +3,7 @@
 Ordinary fine-tuning of a few dozen examples gives a head too few updates. Pairs of examples are many
 more, and a linear head on good vectors needs few. Source: Tunstall et al. 2022, Efficient Few-Shot
 Learning Without Prompts (SetFit). Differs from it: all texts of a step are compared, not those of a drawn
-pair alone, which takes a quarter of the steps (docs/log.md).
+pair alone, which takes half to a fifth of the steps (docs/log.md).
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ def start_classifier(model: AlbertWithHead, plan: Any) -> None:
     if vectors is None or not np.isfinite(vectors).all():
         return
     labels = np.array([example.label for example in examples])
-    fit = fit_numbers if model.config.problem_type == "regression" else fit_classes
-    weights, biases = fit_probe(vectors, labels, fit(classifier.out_features))
+    is_number = model.config.problem_type == "regression"
+    fit = fit_numbers() if is_number else fit_classes(classifier.out_features)
+    weights, biases = fit_probe(vectors, labels, fit)
     with torch.no_grad():
         classifier.weight.copy_(torch.from_numpy(weights))
         classifier.bias.copy_(torch.from_numpy(biases))
@@ -99,7 +100,7 @@ def fit_classes(num_classes: int) -> Fit:
     return Fit(head, loss)
 
 
-def fit_numbers(_outputs: int) -> Fit:
+def fit_numbers() -> Fit:
     """Ridge regression on numbers, scored by its mean squared error."""
 
     def loss(logits: np.ndarray, labels: Labels) -> float:
